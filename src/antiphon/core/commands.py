@@ -1,0 +1,203 @@
+"""What can be asked of a session: by clients, by its agent, by the clock, by the host that owns it."""
+
+from typing import Any
+
+from antiphon.core.session import Problem, Usage, Value
+from antiphon.core.words import CancelReason, OnCrash, WhenBusy
+
+
+class Command(Value, frozen=True):
+    """A wish. `decide` makes events of it, or refuses and changes nothing."""
+
+
+# From clients
+
+
+class CreateSession(Command, frozen=True):
+    session_id: str
+    agent: str
+    key: str | None = None
+    cwd: str | None = None
+    model: str | None = None
+    title: str | None = None
+    labels: dict[str, str] = {}
+    when_busy: WhenBusy | None = None
+    settings: dict[str, Any] = {}
+
+
+class SendMessage(Command, frozen=True):
+    """Accept an input. `prior` is what the session already holds under the idempotency key: message id and digest.
+
+    `expected_generation` refuses with `session_conflict` when the session was cleared meanwhile; None takes any.
+    """
+
+    message_id: str
+    text: str
+    files: tuple[dict[str, Any], ...] = ()
+    when_busy: WhenBusy | None = None
+    idempotency_key: str | None = None
+    digest: str | None = None
+    prior: tuple[str, str | None] | None = None
+    sender: str | None = None
+    expected_generation: int | None = None
+
+
+class EditMessage(Command, frozen=True):
+    message_id: str
+    text: str | None = None
+    when_busy: WhenBusy | None = None
+
+
+class WithdrawMessage(Command, frozen=True):
+    message_id: str
+
+
+class ReorderQueue(Command, frozen=True):
+    """`order` must name every waiting message once."""
+
+    order: tuple[str, ...]
+
+
+class PatchSession(Command, frozen=True):
+    """`changes` is a JSON merge patch over title, labels, model, settings, when_busy, cwd. `if_match`: a revision."""
+
+    changes: dict[str, Any]
+    if_match: int | None = None
+
+
+class StopSession(Command, frozen=True):
+    pass
+
+
+class ResumeSession(Command, frozen=True):
+    pass
+
+
+class ClearSession(Command, frozen=True):
+    reason: str = "asked"
+
+
+class DeleteSession(Command, frozen=True):
+    pass
+
+
+class CancelTurn(Command, frozen=True):
+    turn_id: str
+    reason: CancelReason = "cancel"
+
+
+class AnswerPermission(Command, frozen=True):
+    """`decision` is `allow` or `deny`."""
+
+    permission_id: str
+    decision: str
+    option_id: str | None = None
+    note: str | None = None
+    by: str | None = None
+
+
+# From the owner
+
+
+class StartTurn(Command, frozen=True):
+    """Run what waits at the front. The owner says so once it has a place for the agent."""
+
+    turn_id: str
+
+
+class SteerTurn(Command, frozen=True):
+    """Hand a waiting steer to the running turn. The owner says so when its agent can take one."""
+
+    turn_id: str
+    message_id: str
+
+
+class HostDied(Command, frozen=True):
+    """Settle what a host that is gone left running."""
+
+    on_crash: OnCrash = "interrupt"
+    can_resume: bool = False
+
+
+class ShutDown(Command, frozen=True):
+    """End what still runs as interrupted: the host goes down in good order and its drain is over."""
+
+
+# From the agent, through its adapter. `run_id` names the agent process, `turn_id` the turn that it speaks of.
+
+
+class AgentOpened(Command, frozen=True):
+    run_id: str
+    pid: int | None = None
+    resume_token: str | None = None
+
+
+class AgentUnavailable(Command, frozen=True):
+    """The agent could not be started for the turn."""
+
+    turn_id: str
+    detail: str
+
+
+class AgentSaid(Command, frozen=True):
+    """Text, a thought, a tool's start or end, usage: `said` is one of the `turn.*` events with the turn's id."""
+
+    turn_id: str
+    said: Any
+
+
+class AgentAsked(Command, frozen=True):
+    permission_id: str
+    turn_id: str
+    question: str
+    tool: str | None = None
+    options: tuple[dict[str, Any], ...] = ()
+    deadline_at: int | None = None
+
+
+class AgentSteered(Command, frozen=True):
+    """What became of a steer: `taken` into the turn, or left to wait at its place."""
+
+    turn_id: str
+    message_id: str
+    taken: bool
+
+
+class AgentBegan(Command, frozen=True):
+    """The agent began a turn by itself."""
+
+    turn_id: str
+
+
+class AgentEnded(Command, frozen=True):
+    """The agent's own end of its turn. `error` is set when it failed; `cancelled` when it says it was cut short."""
+
+    turn_id: str
+    error: Problem | None = None
+    cancelled: bool = False
+    usage: Usage | None = None
+
+
+class AgentExited(Command, frozen=True):
+    """The agent process is gone, with everything below it."""
+
+    run_id: str
+    exit_code: int | None = None
+    reason: str
+    detail: str = ""
+
+
+class AgentWrote(Command, frozen=True):
+    """A remark of the agent that belongs to no turn."""
+
+    text: str
+
+
+# From the clock
+
+
+class ExpirePermission(Command, frozen=True):
+    """The deadline of a question is over: policy decides, `deny` unless configured."""
+
+    permission_id: str
+    decision: str = "deny"

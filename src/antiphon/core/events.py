@@ -1,0 +1,295 @@
+"""What can have happened to a session: the journal's entries, one class a type of the contract.
+
+Events are facts: `evolve` takes every one that `decide` made. Their wire form is an `Entry`, whose `data` holds the
+fields of the event but for `turn_id` and `message_id`, which stand beside it.
+"""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from antiphon.core.session import Problem, Usage, Value
+from antiphon.core.words import CancelReason, Delivery, MessageState, Origin, SessionStatus, TurnState, WhenBusy
+
+
+class Event(Value, frozen=True):
+    """Something that happened. `TYPE` is its name in the contract."""
+
+    TYPE: ClassVar[str]
+
+
+class SessionCreated(Event, frozen=True):
+    TYPE: ClassVar[str] = "session.created"
+    key: str | None = None
+    agent: str
+    cwd: str | None = None
+    model: str | None = None
+    title: str | None = None
+    labels: dict[str, str] = {}
+    when_busy: WhenBusy | None = None
+    settings: dict[str, Any] = {}
+
+
+class SessionUpdated(Event, frozen=True):
+    """`changes` is a JSON merge patch (RFC 7396) over the session's metadata; `revision` is the one it made."""
+
+    TYPE: ClassVar[str] = "session.updated"
+    changes: dict[str, Any]
+    revision: int
+
+
+class SessionStatusChanged(Event, frozen=True):
+    """Told for viewers; it follows from the events beside it."""
+
+    TYPE: ClassVar[str] = "session.status"
+    status: SessionStatus
+
+
+class SessionCleared(Event, frozen=True):
+    """From here on the transcript is a new one; `generation` is the new one."""
+
+    TYPE: ClassVar[str] = "session.cleared"
+    generation: int
+    reason: str = "asked"
+
+
+class SessionStopped(Event, frozen=True):
+    TYPE: ClassVar[str] = "session.stopped"
+
+
+class SessionResumed(Event, frozen=True):
+    TYPE: ClassVar[str] = "session.resumed"
+
+
+class SessionDeleted(Event, frozen=True):
+    TYPE: ClassVar[str] = "session.deleted"
+
+
+class QueueReordered(Event, frozen=True):
+    TYPE: ClassVar[str] = "queue.reordered"
+    order: tuple[str, ...]
+
+
+class MessageAccepted(Event, frozen=True):
+    """`digest` is of the body, for the idempotency key; `place` is the index in the inbox at which it waits."""
+
+    TYPE: ClassVar[str] = "message.accepted"
+    message_id: str
+    text: str
+    files: tuple[dict[str, Any], ...] = ()
+    when_busy: WhenBusy
+    place: int
+    idempotency_key: str | None = None
+    digest: str | None = None
+    sender: str | None = None
+
+
+class MessageEdited(Event, frozen=True):
+    TYPE: ClassVar[str] = "message.edited"
+    message_id: str
+    text: str | None = None
+    when_busy: WhenBusy | None = None
+
+
+class MessageWithdrawn(Event, frozen=True):
+    """The message's end follows in the same commit."""
+
+    TYPE: ClassVar[str] = "message.withdrawn"
+    message_id: str
+
+
+class MessageRequeued(Event, frozen=True):
+    """The host died before its turn was touched: the message waits again, at the front."""
+
+    TYPE: ClassVar[str] = "message.requeued"
+    message_id: str
+
+
+class MessageEnded(Event, frozen=True):
+    """The one end of a message."""
+
+    TYPE: ClassVar[str] = "message.ended"
+    message_id: str
+    turn_id: str | None = None
+    state: MessageState
+    error: Problem | None = None
+
+
+class TurnStarted(Event, frozen=True):
+    """The intent to prompt the agent with these messages (none when the agent began by itself)."""
+
+    TYPE: ClassVar[str] = "turn.started"
+    turn_id: str
+    message_ids: tuple[str, ...]
+    delivered_as: Delivery = "turn"
+    origin: Origin = "message"
+
+
+class TurnText(Event, frozen=True):
+    """A piece of the answer. Joined, the texts of a turn are its reply."""
+
+    TYPE: ClassVar[str] = "turn.text"
+    turn_id: str
+    text: str
+
+
+class TurnThought(Event, frozen=True):
+    TYPE: ClassVar[str] = "turn.thought"
+    turn_id: str
+    text: str
+
+
+class TurnToolStarted(Event, frozen=True):
+    TYPE: ClassVar[str] = "turn.tool_started"
+    turn_id: str
+    tool_id: str
+    name: str
+    input: Any = None
+
+
+class TurnToolEnded(Event, frozen=True):
+    """`outcome` is `completed`, `failed`, or `aborted` when the turn ended under it."""
+
+    TYPE: ClassVar[str] = "turn.tool_ended"
+    turn_id: str
+    tool_id: str
+    outcome: str
+    output: Any = None
+
+
+class TurnUsage(Event, frozen=True):
+    TYPE: ClassVar[str] = "turn.usage"
+    turn_id: str
+    usage: Usage
+
+
+class TurnSteerRequested(Event, frozen=True):
+    """The intent to hand a waiting steer to the running turn."""
+
+    TYPE: ClassVar[str] = "turn.steer_requested"
+    turn_id: str
+    message_id: str
+
+
+class TurnSteered(Event, frozen=True):
+    """The agent took the steer into its turn; the turn's end is the message's end."""
+
+    TYPE: ClassVar[str] = "turn.steered"
+    turn_id: str
+    message_id: str
+
+
+class TurnCancelRequested(Event, frozen=True):
+    """The intent to stop the agent's turn. What it says from here on is discarded."""
+
+    TYPE: ClassVar[str] = "turn.cancel_requested"
+    turn_id: str
+    reason: CancelReason
+    rollback: bool = False
+
+
+class TurnEnded(Event, frozen=True):
+    TYPE: ClassVar[str] = "turn.ended"
+    turn_id: str
+    state: TurnState
+    error: Problem | None = None
+    usage: Usage | None = None
+
+
+class PermissionRequested(Event, frozen=True):
+    TYPE: ClassVar[str] = "permission.requested"
+    permission_id: str
+    turn_id: str
+    question: str
+    tool: str | None = None
+    options: tuple[dict[str, Any], ...] = ()
+    deadline_at: int | None = None
+
+
+class PermissionAnswered(Event, frozen=True):
+    """The answer, by a person or by policy; the intent to tell the agent."""
+
+    TYPE: ClassVar[str] = "permission.answered"
+    permission_id: str
+    turn_id: str
+    decision: str
+    option_id: str | None = None
+    note: str | None = None
+    by: str | None = None
+
+
+class PermissionExpired(Event, frozen=True):
+    """The question fell away with its turn."""
+
+    TYPE: ClassVar[str] = "permission.expired"
+    permission_id: str
+    turn_id: str
+    reason: str
+
+
+class AgentStarted(Event, frozen=True):
+    """`resume_token` is what a later process needs to go on with this conversation."""
+
+    TYPE: ClassVar[str] = "agent.started"
+    run_id: str
+    agent: str
+    pid: int | None = None
+    resume_token: str | None = None
+
+
+class AgentExited(Event, frozen=True):
+    TYPE: ClassVar[str] = "agent.exited"
+    run_id: str
+    exit_code: int | None = None
+    reason: str
+
+
+class AgentLog(Event, frozen=True):
+    TYPE: ClassVar[str] = "agent.log"
+    text: str
+
+
+EVENTS: dict[str, type[Event]] = {kind.TYPE: kind for kind in Event.__subclasses__()}
+"""Every type of event by its name in the contract."""
+
+
+class Entry(Value, frozen=True, omit_defaults=False):
+    """An event in the journal. `sequence` has no gaps inside a session; `at` is ms since the epoch."""
+
+    session_id: str
+    sequence: int
+    generation: int
+    type: str
+    at: int
+    turn_id: str | None = None
+    message_id: str | None = None
+    data: dict[str, Any] = {}
+
+
+def entry(event: Event, *, session_id: str, sequence: int, generation: int, at: int) -> Entry:
+    """The journal's form of an event."""
+    data = msgspec.to_builtins(event)
+    return Entry(
+        session_id=session_id,
+        sequence=sequence,
+        generation=generation,
+        type=event.TYPE,
+        at=at,
+        turn_id=data.pop("turn_id", None),
+        message_id=data.pop("message_id", None),
+        data=data,
+    )
+
+
+def event(entry: Entry) -> Event:
+    """The event that an entry of the journal holds.
+
+    Raises:
+        msgspec.ValidationError: The entry is not of a form that this version knows.
+    """
+    kind = EVENTS.get(entry.type)
+    if kind is None:
+        raise msgspec.ValidationError(f"unknown event type {entry.type!r}")
+    known = {"turn_id": entry.turn_id, "message_id": entry.message_id}
+    beside = {name: value for name, value in known.items() if name in kind.__struct_fields__ and value is not None}
+    return msgspec.convert({**entry.data, **beside}, kind)

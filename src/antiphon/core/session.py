@@ -1,0 +1,178 @@
+"""A session as a value, and the records of its messages, turns and permissions that outlive it in the store."""
+
+from typing import Any
+
+import msgspec
+
+from antiphon.core.words import (
+    CancelReason,
+    Delivery,
+    Lifecycle,
+    MessageState,
+    Origin,
+    SessionStatus,
+    TurnState,
+    WhenBusy,
+)
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An immutable value that the journal and the store can hold. All times are milliseconds since the epoch, UTC."""
+
+
+class Usage(Value, frozen=True, omit_defaults=False):
+    """What a turn cost. Counters are cumulative over the turn."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class Problem(Value, frozen=True):
+    """Why something failed: a stable code of the contract and a sentence that a person can act on."""
+
+    code: str
+    detail: str
+
+
+class Message(Value, frozen=True):
+    """One input that the host accepted. Its text is not here but beside it: a session's state stays small.
+
+    `turn_id` names the turn that answers it, from that turn's start on; `generation` is the one it runs in.
+    """
+
+    id: str
+    session_id: str
+    session_key: str | None = None
+    generation: int
+    state: MessageState = "queued"
+    when_busy: WhenBusy
+    delivered_as: Delivery | None = None
+    turn_id: str | None = None
+    error: Problem | None = None
+    accepted_at: int
+    started_at: int | None = None
+    ended_at: int | None = None
+    usage: Usage | None = None
+    steering: bool = False
+    """A steer was handed to the agent, which has not said yet whether it took it."""
+
+
+class Turn(Value, frozen=True):
+    """One run of the agent. Its reply is the `turn.text` events between its first and its last sequence, joined."""
+
+    id: str
+    session_id: str
+    generation: int
+    state: TurnState = "running"
+    origin: Origin = "message"
+    message_ids: tuple[str, ...] = ()
+    started_at: int
+    ended_at: int | None = None
+    first_sequence: int
+    last_sequence: int | None = None
+    error: Problem | None = None
+    usage: Usage | None = None
+    rolled_back: bool = False
+
+
+class Permission(Value, frozen=True):
+    """A question of the agent to a person. It is pending until it is answered or expires, exactly once."""
+
+    id: str
+    session_id: str
+    turn_id: str
+    question: str
+    tool: str | None = None
+    options: tuple[dict[str, Any], ...] = ()
+    requested_at: int
+    deadline_at: int | None = None
+    state: str = "pending"
+    """`pending`, then one of `allowed`, `denied`, `expired`."""
+    option_id: str | None = None
+    note: str | None = None
+    by: str | None = None
+    answered_at: int | None = None
+
+
+class Running(Value, frozen=True):
+    """The turn that runs, with what only matters while it does."""
+
+    turn: Turn
+    messages: tuple[Message, ...] = ()
+    cancelling: CancelReason | None = None
+    rollback: bool = False
+    touched: bool = False
+    """Something was heard from the agent in this turn: text, a thought, a tool, a question."""
+    heard_at: int
+    """When something was last heard, or when the turn started."""
+    open_tools: tuple[str, ...] = ()
+    retried: int = 0
+
+
+class AgentRun(Value, frozen=True):
+    """The agent process that serves the session just now. A restarted host never inherits one."""
+
+    id: str
+    pid: int | None = None
+    started_at: int
+
+
+class Session(Value, frozen=True):
+    """All that `decide` needs to know of a session. Everything here is the fold of its journal.
+
+    Identity is `id` and `generation`; `sequence` numbers the last event; `revision` is raised only by a change of
+    what a person can edit (title, labels, model, settings, when_busy, cwd).
+    """
+
+    id: str
+    key: str | None = None
+    generation: int = 1
+    sequence: int = 0
+    revision: int = 1
+    agent: str
+    cwd: str | None = None
+    model: str | None = None
+    title: str | None = None
+    labels: dict[str, str] = {}
+    when_busy: WhenBusy | None = None
+    settings: dict[str, Any] = {}
+    lifecycle: Lifecycle = "active"
+    running: Running | None = None
+    inbox: tuple[Message, ...] = ()
+    permissions: tuple[Permission, ...] = ()
+    agent_run: AgentRun | None = None
+    resume_token: str | None = None
+    last_turn: TurnState | None = None
+    created_at: int
+    active_at: int
+    """When a person, or the agent on a person's behalf, last did something here; what lists are ordered by."""
+    message_at: int | None = None
+    """When the last message was accepted: the only activity that a reset policy counts."""
+    turns: int = 0
+
+    def status(self, now: int | None = None, stall_after_s: float = 300) -> SessionStatus:
+        """What a person sees. `stalled` is told only when `now` (ms) is given."""
+        if self.lifecycle != "active":
+            return "stopped"
+        if self.running:
+            if any(permission.state == "pending" for permission in self.permissions):
+                return "asking"
+            patience_s = float(self.settings.get("stall_after_s", stall_after_s))
+            if now is not None and now - self.running.heard_at > patience_s * 1000:
+                return "stalled"
+            return "running"
+        if self.inbox:
+            return "starting"
+        if self.last_turn == "failed":
+            return "errored"
+        return "idle" if self.agent_run else "dormant"
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether a host that starts must look at this session: something runs, waits or was left behind."""
+        return self.lifecycle != "deleted" and bool(self.running or self.inbox or self.agent_run or self.permissions)
+
+    def waiting(self, message_id: str) -> Message | None:
+        """The queued message of that id."""
+        return next((message for message in self.inbox if message.id == message_id), None)

@@ -1,0 +1,248 @@
+"""What the host shows of sessions, messages, turns, permissions and events: the shapes of the contract, ready for JSON."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from antiphon.core.events import Entry
+from antiphon.core.session import Message, Permission, Problem, Session, Turn, Usage
+
+
+def rfc3339(ms: int | None) -> str | None:
+    """Milliseconds since the epoch as RFC 3339 UTC with milliseconds."""
+    if ms is None:
+        return None
+    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{ms % 1000:03d}Z"
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Something shown; every field is always present, in the order given here."""
+
+
+class Receipt(View, frozen=True):
+    """What became of a message, or what it is waiting for."""
+
+    id: str
+    session_id: str
+    session_key: str | None
+    generation: int
+    turn_id: str | None
+    state: str
+    reply: str | None
+    error: Problem | None
+    when_busy: str
+    delivered_as: str | None
+    position: int | None
+    waiting_for: str | None
+    accepted_at: str | None
+    started_at: str | None
+    ended_at: str | None
+    usage: Usage | None
+
+
+class SessionView(View, frozen=True):
+    """A session as clients see it. `queued` counts waiting messages; `turn_id` is the running turn's."""
+
+    id: str
+    key: str | None
+    generation: int
+    sequence: int
+    revision: int
+    status: str
+    agent: str
+    cwd: str | None
+    model: str | None
+    title: str | None
+    labels: dict[str, str]
+    when_busy: str | None
+    settings: dict[str, Any]
+    turn_id: str | None
+    queued: int
+    turns: int
+    created_at: str | None
+    active_at: str | None
+
+
+class TurnView(View, frozen=True):
+    """A turn as clients see it."""
+
+    id: str
+    session_id: str
+    generation: int
+    state: str
+    origin: str
+    message_ids: tuple[str, ...]
+    reply: str | None
+    error: Problem | None
+    usage: Usage | None
+    started_at: str | None
+    ended_at: str | None
+    rolled_back: bool
+
+
+class PermissionView(View, frozen=True):
+    """A permission request as clients see it; `state` is `pending`, `allowed`, `denied` or `expired`."""
+
+    id: str
+    session_id: str
+    session_key: str | None
+    turn_id: str
+    state: str
+    question: str
+    tool: str | None
+    options: tuple[dict[str, Any], ...]
+    requested_at: str | None
+    deadline_at: str | None
+    option_id: str | None
+    note: str | None
+    by: str | None
+    answered_at: str | None
+
+
+class TranscriptItem(View, frozen=True):
+    """One line of a conversation: `role` is `user` or `assistant`; a turn's answer follows the messages it answers."""
+
+    role: str
+    text: str
+    message_id: str | None
+    turn_id: str | None
+    state: str
+    at: str | None
+
+
+class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An event of the contract. `gap` and `snapshot` have no cursor of their own."""
+
+    cursor: str
+    session_id: str
+    generation: int
+    turn_id: str | None = None
+    message_id: str | None = None
+    type: str
+    at: str
+    data: dict[str, Any]
+
+    # `data` is always told, also when empty: it has no default.
+
+
+class Page(View, frozen=True):
+    """A page of a list."""
+
+    items: tuple[Any, ...]
+    next_cursor: str | None
+
+
+class AgentView(View, frozen=True):
+    """An agent this host knows; `missing` says what it lacks on this machine and how to get it."""
+
+    name: str
+    capabilities: dict[str, bool]
+    available: bool
+    missing: str | None
+
+
+class Cancelled(View, frozen=True):
+    """The answer to a cancel: the turn's state, and whether the agent is known to have stopped."""
+
+    turn_id: str
+    state: str
+    confirmed: bool
+
+
+def session_view(session: Session, *, now: int) -> SessionView:
+    """A session as clients see it at a time."""
+    return SessionView(
+        id=session.id,
+        key=session.key,
+        generation=session.generation,
+        sequence=session.sequence,
+        revision=session.revision,
+        status=session.status(now),
+        agent=session.agent,
+        cwd=session.cwd,
+        model=session.model,
+        title=session.title,
+        labels=session.labels,
+        when_busy=session.when_busy,
+        settings=session.settings,
+        turn_id=session.running.turn.id if session.running else None,
+        queued=len(session.inbox),
+        turns=session.turns,
+        created_at=rfc3339(session.created_at),
+        active_at=rfc3339(session.active_at),
+    )
+
+
+def receipt(message: Message, *, reply: str | None, position: int | None, waiting_for: str | None) -> Receipt:
+    """A message's receipt."""
+    return Receipt(
+        id=message.id,
+        session_id=message.session_id,
+        session_key=message.session_key,
+        generation=message.generation,
+        turn_id=message.turn_id,
+        state=message.state,
+        reply=reply,
+        error=message.error,
+        when_busy=message.when_busy,
+        delivered_as=message.delivered_as,
+        position=position,
+        waiting_for=waiting_for,
+        accepted_at=rfc3339(message.accepted_at),
+        started_at=rfc3339(message.started_at),
+        ended_at=rfc3339(message.ended_at),
+        usage=message.usage,
+    )
+
+
+def turn_view(turn: Turn, *, reply: str | None) -> TurnView:
+    """A turn as clients see it."""
+    return TurnView(
+        id=turn.id,
+        session_id=turn.session_id,
+        generation=turn.generation,
+        state=turn.state,
+        origin=turn.origin,
+        message_ids=turn.message_ids,
+        reply=reply,
+        error=turn.error,
+        usage=turn.usage,
+        started_at=rfc3339(turn.started_at),
+        ended_at=rfc3339(turn.ended_at),
+        rolled_back=turn.rolled_back,
+    )
+
+
+def permission_view(permission: Permission, *, session_key: str | None) -> PermissionView:
+    """A permission request as clients see it."""
+    return PermissionView(
+        id=permission.id,
+        session_id=permission.session_id,
+        session_key=session_key,
+        turn_id=permission.turn_id,
+        state=permission.state,
+        question=permission.question,
+        tool=permission.tool,
+        options=permission.options,
+        requested_at=rfc3339(permission.requested_at),
+        deadline_at=rfc3339(permission.deadline_at),
+        option_id=permission.option_id,
+        note=permission.note,
+        by=permission.by,
+        answered_at=rfc3339(permission.answered_at),
+    )
+
+
+def event_view(entry: Entry, epoch: str) -> EventView:
+    """An entry of the journal as clients see it."""
+    return EventView(
+        cursor=f"{epoch}:{entry.sequence}",
+        session_id=entry.session_id,
+        generation=entry.generation,
+        turn_id=entry.turn_id,
+        message_id=entry.message_id,
+        type=entry.type,
+        at=rfc3339(entry.at) or "",
+        data=entry.data,
+    )
