@@ -132,6 +132,11 @@ class AgentOpened(Command, frozen=True):
     resume_token: str | None = None
 
 
+class AgentCanResume(Command, frozen=True):
+    run_id: str
+    resume_token: str
+
+
 class AgentUnavailable(Command, frozen=True):
     """The agent could not be started for the turn."""
 
@@ -179,9 +184,10 @@ class AgentEnded(Command, frozen=True):
 
 
 class AgentExited(Command, frozen=True):
-    """The agent process is gone, with everything below it."""
+    """The agent process is gone, with everything below it. `turn_id`: the turn it was prompted with and did not end."""
 
     run_id: str
+    turn_id: str | None = None
     exit_code: int | None = None
     reason: str
     detail: str = ""

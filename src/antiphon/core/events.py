@@ -99,10 +99,11 @@ class MessageWithdrawn(Event, frozen=True):
 
 
 class MessageRequeued(Event, frozen=True):
-    """The host died before its turn was touched: the message waits again, at the front."""
+    """The host died in its turn and the session's `on_crash` lets it run again: it waits at the front once more."""
 
     TYPE: ClassVar[str] = "message.requeued"
     message_id: str
+    resumed: bool = False
 
 
 class MessageEnded(Event, frozen=True):
@@ -235,6 +236,14 @@ class AgentStarted(Event, frozen=True):
     agent: str
     pid: int | None = None
     resume_token: str | None = None
+
+
+class AgentResumable(Event, frozen=True):
+    """From now on this token leads a later process back to the conversation."""
+
+    TYPE: ClassVar[str] = "agent.resumable"
+    run_id: str
+    resume_token: str
 
 
 class AgentExited(Event, frozen=True):

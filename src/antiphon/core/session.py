@@ -55,7 +55,11 @@ class Message(Value, frozen=True):
     ended_at: int | None = None
     usage: Usage | None = None
     steering: bool = False
-    """A steer was handed to the agent, which has not said yet whether it took it."""
+    """A steer was handed to the agent in the running turn; it waits on at its place unless the agent took it."""
+    attempts: int = 0
+    """How many turns were started for it: more than one only after a crash."""
+    resumed: bool = False
+    """Its turn was cut by a crash and the agent still has it: the next prompt asks to go on, not anew."""
 
 
 class Turn(Value, frozen=True):
@@ -107,13 +111,13 @@ class Running(Value, frozen=True):
     heard_at: int
     """When something was last heard, or when the turn started."""
     open_tools: tuple[str, ...] = ()
-    retried: int = 0
 
 
 class AgentRun(Value, frozen=True):
     """The agent process that serves the session just now. A restarted host never inherits one."""
 
     id: str
+    generation: int
     pid: int | None = None
     started_at: int
 
@@ -139,8 +143,11 @@ class Session(Value, frozen=True):
     settings: dict[str, Any] = {}
     lifecycle: Lifecycle = "active"
     running: Running | None = None
+    ending: tuple[Message, ...] = ()
+    """Messages whose turn has ended in the commit that is being made; always empty between commits."""
     inbox: tuple[Message, ...] = ()
     permissions: tuple[Permission, ...] = ()
+    """The pending ones."""
     agent_run: AgentRun | None = None
     resume_token: str | None = None
     last_turn: TurnState | None = None
@@ -156,7 +163,7 @@ class Session(Value, frozen=True):
         if self.lifecycle != "active":
             return "stopped"
         if self.running:
-            if any(permission.state == "pending" for permission in self.permissions):
+            if self.permissions:
                 return "asking"
             patience_s = float(self.settings.get("stall_after_s", stall_after_s))
             if now is not None and now - self.running.heard_at > patience_s * 1000:

@@ -1,0 +1,480 @@
+"""`decide`: which events a command makes of a session, or why it is refused. The same input always gives the same answer."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from antiphon.core import commands as c
+from antiphon.core import errors
+from antiphon.core import events as e
+from antiphon.core.evolve import EDITABLE
+from antiphon.core.merge import merged
+from antiphon.core.reset import reset_due
+from antiphon.core.session import Message, Problem, Running, Session, Usage, Value
+from antiphon.core.words import CancelReason, MessageState, TurnState, WhenBusy
+
+
+class Rules(Value, frozen=True):
+    """The host's limits and defaults, as `decide` needs them."""
+
+    when_busy: WhenBusy = "queue"
+    queue_max: int = 100
+    collect_max: int = 20
+    attempts_max: int = 3
+    """How many turns a message may get when crashes cut them short."""
+
+
+class Given(Value, frozen=True):
+    """What a decision is made under: the time (ms since the epoch) and the rules."""
+
+    now: int
+    rules: Rules = Rules()
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The command changes nothing; the error says why."""
+
+    error: errors.AntiphonError
+
+
+class Repeated(msgspec.Struct, frozen=True):
+    """The command was carried out before, under the same idempotency key, as this message. Nothing changes."""
+
+    message_id: str
+
+
+Events = tuple[e.Event, ...]
+Decision = Events | Refused | Repeated
+
+INTERRUPTING = ("interrupt", "rollback")
+ENDS: dict[TurnState, MessageState] = {
+    "completed": "answered",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "interrupted": "interrupted",
+}
+"""The end of a message by the end of its turn."""
+
+
+def decide(session: Session | None, command: c.Command, given: Given) -> Decision:
+    """The events that `command` makes of `session`, none when there is nothing to do, or why not.
+
+    Args:
+        session: The session; None when there is none, which only `CreateSession` takes.
+        command: What is wanted.
+        given: The time and the rules.
+    """
+    if session is None or session.lifecycle == "deleted":
+        if session is None and isinstance(command, c.CreateSession):
+            return _create(command)
+        return Refused(errors.NotFound("session", session.id if session else "?"))
+    return _DECIDERS[type(command)](session, command, given)
+
+
+def _create(command: c.CreateSession) -> Events:
+    fields = {name: getattr(command, name) for name in command.__struct_fields__ if name != "session_id"}
+    return (e.SessionCreated(**fields),)
+
+
+def _exists(session: Session, _command: c.CreateSession, _given: Given) -> Decision:
+    return Refused(errors.Exists(f"Session {session.id} exists already.", session_id=session.id))
+
+
+# Messages
+
+
+def _send(session: Session, command: c.SendMessage, given: Given) -> Decision:
+    if command.prior:
+        return _again(command, *command.prior)
+    refusal = _unwelcome(session, command, given)
+    if refusal:
+        return refusal
+    when_busy = command.when_busy or session.when_busy or given.rules.when_busy
+    interrupts = when_busy in INTERRUPTING
+    accepted = e.MessageAccepted(
+        message_id=command.message_id,
+        text=command.text,
+        files=command.files,
+        when_busy=when_busy,
+        place=0 if interrupts else len(session.inbox),
+        idempotency_key=command.idempotency_key,
+        digest=command.digest,
+        sender=command.sender,
+    )
+    before = _reset(session, given)
+    after = _interrupt(session, when_busy) if interrupts else ()
+    return (*before, accepted, *after)
+
+
+def _again(command: c.SendMessage, message_id: str, digest: str | None) -> Decision:
+    if digest == command.digest:
+        return Repeated(message_id)
+    detail = "This idempotency key was used for another message. Send the same body, or use a new key."
+    return Refused(errors.KeyReused(detail, message_id=message_id))
+
+
+def _unwelcome(session: Session, command: c.SendMessage, given: Given) -> Refused | None:
+    if session.lifecycle == "stopped":
+        detail = f"Session {_name(session)} was stopped. Resume it, then send again."
+        return Refused(errors.Stopped(detail, session_id=session.id))
+    if command.expected_generation not in (None, session.generation):
+        detail = f"Session {_name(session)} was cleared meanwhile: it is now generation {session.generation}."
+        return Refused(errors.Conflict(detail, session_id=session.id, generation=session.generation))
+    when_busy = command.when_busy or session.when_busy or given.rules.when_busy
+    if when_busy == "refuse" and (session.running or session.inbox):
+        return Refused(_busy(session))
+    if len(session.inbox) >= given.rules.queue_max:
+        detail = f"{len(session.inbox)} messages wait in session {_name(session)} already. Try again when some have run."
+        return Refused(errors.QueueFull(detail, session_id=session.id, retry_after_s=5))
+    return None
+
+
+def _busy(session: Session) -> errors.Busy:
+    running, waits = session.running, session.inbox[0] if session.inbox else None
+    if running:
+        message_id = running.messages[0].id if running.messages else None
+        holder = {"turn_id": running.turn.id, "message_id": message_id, "since": running.turn.started_at}
+    else:
+        holder = {"turn_id": None, "message_id": waits and waits.id, "since": waits and waits.accepted_at}
+    detail = f"Session {_name(session)} is busy with another message. Wait for it, or send with another when_busy."
+    return errors.Busy(detail, session_id=session.id, holder=holder, retry_after_s=1)
+
+
+def _reset(session: Session, given: Given) -> Events:
+    """A new generation, when the session's reset policy wants one before the next message; never over a turn."""
+    if session.running or session.inbox or not reset_due(session, given.now):
+        return ()
+    return (e.SessionCleared(generation=session.generation + 1, reason="reset"),)
+
+
+def _interrupt(session: Session, when_busy: WhenBusy) -> Events:
+    rollback = when_busy == "rollback"
+    superseded = [message for message in session.inbox if rollback and message.when_busy == "rollback"]
+    problem = Problem(code="superseded", detail="A later rollback message took its place before it ran.")
+    ends = [e.MessageEnded(message_id=message.id, state="cancelled", error=problem) for message in superseded]
+    return (*ends, *_cancel(session, "interrupt", rollback=rollback))
+
+
+def _edit(session: Session, command: c.EditMessage, _given: Given) -> Decision:
+    message = session.waiting(command.message_id)
+    if message is None or message.steering:
+        return Refused(_not_editable(command.message_id))
+    edited = e.MessageEdited(message_id=message.id, text=command.text, when_busy=command.when_busy)
+    if command.when_busy not in INTERRUPTING:
+        return (edited,)
+    order = (message.id, *[waiting.id for waiting in session.inbox if waiting.id != message.id])
+    interrupt = _cancel(session, "interrupt", rollback=command.when_busy == "rollback")
+    return (edited, e.QueueReordered(order=order), *interrupt)
+
+
+def _withdraw(session: Session, command: c.WithdrawMessage, _given: Given) -> Decision:
+    message = session.waiting(command.message_id)
+    if message is None or message.steering:
+        return Refused(_not_editable(command.message_id))
+    ended = e.MessageEnded(message_id=message.id, state="withdrawn")
+    return (e.MessageWithdrawn(message_id=message.id), ended)
+
+
+def _not_editable(message_id: str) -> errors.NotEditable:
+    detail = f"Message {message_id} is no longer queued: it runs, was handed to the agent, or has ended."
+    return errors.NotEditable(detail, message_id=message_id)
+
+
+def _reorder(session: Session, command: c.ReorderQueue, _given: Given) -> Decision:
+    waiting = [message.id for message in session.inbox]
+    if sorted(command.order) != sorted(waiting):
+        detail = "`order` must name every waiting message of the session exactly once. Read the queue, then try again."
+        return Refused(errors.InvalidRequest(detail, session_id=session.id, waiting=waiting))
+    return () if list(command.order) == waiting else (e.QueueReordered(order=command.order),)
+
+
+# The session
+
+
+def _patch(session: Session, command: c.PatchSession, _given: Given) -> Decision:
+    if command.if_match not in (None, session.revision):
+        detail = f"The session is at revision {session.revision}, not {command.if_match}. Read it, then try again."
+        return Refused(errors.PreconditionFailed(detail, session_id=session.id, revision=session.revision))
+    before = {name: value for name in EDITABLE if (value := getattr(session, name)) is not None}
+    changes = {name: value for name, value in command.changes.items() if name in EDITABLE}
+    after = {"labels": {}, "settings": {}} | merged(before, changes)
+    if after == before:
+        return ()
+    return (e.SessionUpdated(changes=changes, revision=session.revision + 1),)
+
+
+def _stop(session: Session, _command: c.StopSession, _given: Given) -> Decision:
+    if session.lifecycle == "stopped":
+        return ()
+    return (e.SessionStopped(), *_cancel(session, "stop"))
+
+
+def _resume(session: Session, _command: c.ResumeSession, _given: Given) -> Decision:
+    return (e.SessionResumed(),) if session.lifecycle == "stopped" else ()
+
+
+def _clear(session: Session, command: c.ClearSession, _given: Given) -> Decision:
+    cleared = e.SessionCleared(generation=session.generation + 1, reason=command.reason)
+    return (*_cancel(session, "clear"), cleared)
+
+
+def _delete(session: Session, _command: c.DeleteSession, _given: Given) -> Decision:
+    waiting = [e.MessageEnded(message_id=message.id, state="cancelled") for message in session.inbox]
+    running = _end_turn(session.running, session, "cancelled") if session.running else ()
+    return (*running, *waiting, e.SessionDeleted())
+
+
+# Turns
+
+
+def _start(session: Session, command: c.StartTurn, given: Given) -> Decision:
+    if session.lifecycle != "active" or session.running or not session.inbox:
+        return ()
+    batch = next_batch(session.inbox, given.rules)
+    delivered_as = "collect" if batch[0].when_busy == "collect" else "turn"
+    ids = tuple(message.id for message in batch)
+    return (e.TurnStarted(turn_id=command.turn_id, message_ids=ids, delivered_as=delivered_as),)
+
+
+def next_batch(inbox: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
+    """What the next turn answers: the message at the front, and with a `collect` one all that wait to be collected."""
+    if inbox[0].when_busy != "collect":
+        return inbox[:1]
+    return tuple(message for message in inbox if message.when_busy == "collect")[: rules.collect_max]
+
+
+def _steer(session: Session, command: c.SteerTurn, _given: Given) -> Decision:
+    running, message = session.running, session.waiting(command.message_id)
+    if not running or running.turn.id != command.turn_id or running.cancelling:
+        return ()
+    if not message or message.when_busy != "steer" or message.steering:
+        return ()
+    return (e.TurnSteerRequested(turn_id=command.turn_id, message_id=message.id),)
+
+
+def _cancel_turn(session: Session, command: c.CancelTurn, _given: Given) -> Decision:
+    if not session.running or session.running.turn.id != command.turn_id:
+        detail = f"Turn {command.turn_id} has ended; there is nothing to cancel."
+        return Refused(errors.TurnEnded(detail, turn_id=command.turn_id, session_id=session.id))
+    return _cancel(session, command.reason)
+
+
+def _cancel(session: Session, reason: CancelReason, *, rollback: bool = False) -> Events:
+    """The intent to stop what runs, where something does and that is not under way already."""
+    running = session.running
+    if not running or (running.cancelling and (running.rollback or not rollback)):
+        return ()
+    asked = _expire(session, reason)
+    return (e.TurnCancelRequested(turn_id=running.turn.id, reason=reason, rollback=rollback), *asked)
+
+
+def _expire(session: Session, reason: str) -> Events:
+    return tuple(
+        e.PermissionExpired(permission_id=permission.id, turn_id=permission.turn_id, reason=reason)
+        for permission in session.permissions
+    )
+
+
+def _end_turn(
+    running: Running,
+    session: Session,
+    state: TurnState,
+    *,
+    error: Problem | None = None,
+    usage: Usage | None = None,
+    again: Events = (),
+) -> Events:
+    """The end of a turn and of all that hangs on it. `again`: what becomes of its messages instead of an end."""
+    turn_id = running.turn.id
+    tools = [e.TurnToolEnded(turn_id=turn_id, tool_id=tool, outcome="aborted") for tool in running.open_tools]
+    ended = e.TurnEnded(turn_id=turn_id, state=state, error=error, usage=usage)
+    ends = [
+        e.MessageEnded(message_id=message.id, turn_id=turn_id, state=ENDS[state], error=error)
+        for message in running.messages
+    ]
+    return (*_expire(session, f"turn_{state}"), *tools, ended, *(again or ends))
+
+
+# What the agent says
+
+
+def _of_running(session: Session, turn_id: str | None) -> Running | None:
+    running = session.running
+    return running if running and running.turn.id == turn_id else None
+
+
+def _said(session: Session, command: c.AgentSaid, _given: Given) -> Decision:
+    running = _of_running(session, command.turn_id)
+    if running is None or running.cancelling:
+        return ()
+    said = command.said
+    if isinstance(said, e.TurnToolStarted) and said.tool_id in running.open_tools:
+        return ()
+    if isinstance(said, e.TurnToolEnded) and said.tool_id not in running.open_tools:
+        return ()
+    return (said,)
+
+
+def _asked(session: Session, command: c.AgentAsked, _given: Given) -> Decision:
+    running = _of_running(session, command.turn_id)
+    if running is None or running.cancelling:
+        return ()
+    fields = {name: getattr(command, name) for name in command.__struct_fields__}
+    return (e.PermissionRequested(**fields),)
+
+
+def _answer(session: Session, command: c.AnswerPermission, _given: Given) -> Decision:
+    permission = next((asked for asked in session.permissions if asked.id == command.permission_id), None)
+    if permission is None:
+        detail = f"Permission request {command.permission_id} was answered already, or its turn has ended."
+        return Refused(errors.PermissionAnswered(detail, permission_id=command.permission_id, session_id=session.id))
+    fields = {name: getattr(command, name) for name in command.__struct_fields__}
+    return (e.PermissionAnswered(turn_id=permission.turn_id, **fields),)
+
+
+def _expire_permission(session: Session, command: c.ExpirePermission, given: Given) -> Decision:
+    answer = c.AnswerPermission(permission_id=command.permission_id, decision=command.decision, by="policy")
+    decision = _answer(session, answer, given)
+    return () if isinstance(decision, Refused) else decision
+
+
+def _steered(session: Session, command: c.AgentSteered, _given: Given) -> Decision:
+    running, message = _of_running(session, command.turn_id), session.waiting(command.message_id)
+    if running is None or running.cancelling or message is None or not message.steering or not command.taken:
+        return ()
+    return (e.TurnSteered(turn_id=command.turn_id, message_id=message.id),)
+
+
+def _began(session: Session, command: c.AgentBegan, _given: Given) -> Decision:
+    if session.running or session.lifecycle != "active":
+        return ()
+    return (e.TurnStarted(turn_id=command.turn_id, message_ids=(), origin="agent"),)
+
+
+def _ended(session: Session, command: c.AgentEnded, _given: Given) -> Decision:
+    running = _of_running(session, command.turn_id)
+    if running is None:
+        return ()
+    error = command.error
+    if command.cancelled and not error:
+        error = Problem(code="agent_failed", detail="The agent stopped its turn by itself.")
+    return _settle(session, running, error=error, usage=command.usage)
+
+
+def _settle(session: Session, running: Running, *, error: Problem | None, usage: Usage | None = None) -> Events:
+    """End the turn as what it came to: a cancel that is on disk outweighs whatever the agent says after it."""
+    if running.cancelling:
+        state = "interrupted" if running.cancelling == "shutdown" else "cancelled"
+        return _end_turn(running, session, state, usage=usage)
+    return _end_turn(running, session, "failed" if error else "completed", error=error, usage=usage)
+
+
+def _opened(session: Session, command: c.AgentOpened, _given: Given) -> Decision:
+    gone = _gone(session, reason="replaced") if session.agent_run else ()
+    started = e.AgentStarted(
+        run_id=command.run_id, agent=session.agent, pid=command.pid, resume_token=command.resume_token
+    )
+    return (*gone, started)
+
+
+def _can_resume(session: Session, command: c.AgentCanResume, _given: Given) -> Decision:
+    run = session.agent_run
+    current = run and run.id == command.run_id and run.generation == session.generation
+    if not current or session.resume_token == command.resume_token:
+        return ()
+    return (e.AgentResumable(run_id=command.run_id, resume_token=command.resume_token),)
+
+
+def _unavailable(session: Session, command: c.AgentUnavailable, _given: Given) -> Decision:
+    running = _of_running(session, command.turn_id)
+    if running is None:
+        return ()
+    return _settle(session, running, error=Problem(code="agent_unavailable", detail=command.detail))
+
+
+def _exited(session: Session, command: c.AgentExited, _given: Given) -> Decision:
+    run = session.agent_run
+    exited: Events = ()
+    if run and run.id == command.run_id:
+        exited = (e.AgentExited(run_id=run.id, exit_code=command.exit_code, reason=command.reason),)
+    running = _of_running(session, command.turn_id)
+    if running is None:
+        return exited
+    code = "" if command.exit_code is None else f" with code {command.exit_code}"
+    detail = f"The agent exited{code} in the middle of the turn."
+    error = Problem(code="agent_failed", detail=f"{detail} {command.detail}".strip())
+    return (*exited, *_settle(session, running, error=error))
+
+
+def _gone(session: Session, *, reason: str) -> Events:
+    return (e.AgentExited(run_id=session.agent_run.id, reason=reason),) if session.agent_run else ()
+
+
+def _wrote(_session: Session, command: c.AgentWrote, _given: Given) -> Decision:
+    return (e.AgentLog(text=command.text),)
+
+
+# What the host says of itself
+
+
+def _host_died(session: Session, command: c.HostDied, given: Given) -> Decision:
+    gone, running = _gone(session, reason="host_died"), session.running
+    if running is None:
+        return gone
+    if running.cancelling:
+        return (*gone, *_settle(session, running, error=None))
+    again = _try_again(running, command, given.rules)
+    return (*gone, *_end_turn(running, session, "interrupted", again=again))
+
+
+def _try_again(running: Running, command: c.HostDied, rules: Rules) -> Events:
+    """The turn's messages back at the front of the queue, where `on_crash` wants it and it is safe; else nothing."""
+    if any(message.attempts >= rules.attempts_max for message in running.messages):
+        return ()
+    untouched = not running.touched and command.on_crash in ("retry_if_untouched", "resume")
+    resumed = running.touched and command.on_crash == "resume" and command.can_resume
+    if not untouched and not resumed:
+        return ()
+    return tuple(e.MessageRequeued(message_id=m.id, resumed=resumed) for m in reversed(running.messages))
+
+
+def _shut_down(session: Session, _command: c.ShutDown, _given: Given) -> Decision:
+    if session.running is None:
+        return ()
+    return _cancel(session, "shutdown")
+
+
+def _name(session: Session) -> str:
+    return repr(session.key) if session.key else session.id
+
+
+_DECIDERS: dict[type[c.Command], Callable[[Session, Any, Given], Decision]] = {
+    c.CreateSession: _exists,
+    c.SendMessage: _send,
+    c.EditMessage: _edit,
+    c.WithdrawMessage: _withdraw,
+    c.ReorderQueue: _reorder,
+    c.PatchSession: _patch,
+    c.StopSession: _stop,
+    c.ResumeSession: _resume,
+    c.ClearSession: _clear,
+    c.DeleteSession: _delete,
+    c.CancelTurn: _cancel_turn,
+    c.AnswerPermission: _answer,
+    c.StartTurn: _start,
+    c.SteerTurn: _steer,
+    c.HostDied: _host_died,
+    c.ShutDown: _shut_down,
+    c.AgentOpened: _opened,
+    c.AgentCanResume: _can_resume,
+    c.AgentUnavailable: _unavailable,
+    c.AgentSaid: _said,
+    c.AgentAsked: _asked,
+    c.AgentSteered: _steered,
+    c.AgentBegan: _began,
+    c.AgentEnded: _ended,
+    c.AgentExited: _exited,
+    c.AgentWrote: _wrote,
+    c.ExpirePermission: _expire_permission,
+}

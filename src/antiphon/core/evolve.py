@@ -1,0 +1,396 @@
+"""`evolve`: what an event makes of a session, and of the records that outlive it in the store."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from antiphon.core import events as e
+from antiphon.core.merge import merged
+from antiphon.core.session import AgentRun, Message, Permission, Running, Session, Turn, Usage
+from antiphon.core.table import NEW, ImpossibleEvent, move
+
+EDITABLE = ("title", "labels", "model", "settings", "when_busy", "cwd")
+"""What a person can edit. The two objects among them merge; the others are replaced."""
+
+Record = Message | Turn | Permission
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A session after an event, and the records that the event made or changed."""
+
+    session: Session
+    records: tuple[Record, ...] = ()
+
+
+def evolve(session: Session | None, event: e.Event, *, at: int, session_id: str) -> Change:
+    """What `event` makes of `session` (None before `session.created`). Gives the event the next sequence.
+
+    Args:
+        session: The session before.
+        event: What happened.
+        at: When, in ms since the epoch.
+        session_id: The id of the session, for its creation.
+
+    Raises:
+        ImpossibleEvent: The event cannot happen in this state.
+    """
+    if session is None:
+        if not isinstance(event, e.SessionCreated):
+            raise ImpossibleEvent(f"no session yet: {event.TYPE} cannot happen")
+        return Change(_created(event, at, session_id))
+    change = _EVOLVERS[type(event)](session, event, at)
+    return Change(replace(change.session, sequence=session.sequence + 1), change.records)
+
+
+def fold(session: Session | None, entries: Iterable[e.Entry]) -> Session | None:
+    """The session after further entries of its journal.
+
+    Raises:
+        ImpossibleEvent, msgspec.ValidationError: The journal is damaged.
+    """
+    for entry in entries:
+        session = evolve(session, e.event(entry), at=entry.at, session_id=entry.session_id).session
+    return session
+
+
+def _created(event: e.SessionCreated, at: int, session_id: str) -> Session:
+    move("session", NEW, event.TYPE)
+    return Session(
+        id=session_id,
+        key=event.key,
+        sequence=1,
+        agent=event.agent,
+        cwd=event.cwd,
+        model=event.model,
+        title=event.title,
+        labels=event.labels,
+        when_busy=event.when_busy,
+        settings=event.settings,
+        created_at=at,
+        active_at=at,
+    )
+
+
+# The session
+
+
+def _updated(session: Session, event: e.SessionUpdated, _at: int) -> Change:
+    now = merged({name: getattr(session, name) for name in EDITABLE}, event.changes)
+    now = {name: now.get(name, {} if name in ("labels", "settings") else None) for name in EDITABLE}
+    return Change(replace(session, revision=event.revision, **now))
+
+
+def _status(session: Session, _event: e.SessionStatusChanged, _at: int) -> Change:
+    return Change(session)
+
+
+def _cleared(session: Session, event: e.SessionCleared, at: int) -> Change:
+    move("session", session.lifecycle, event.TYPE)
+    return Change(replace(session, generation=event.generation, resume_token=None, last_turn=None, active_at=at))
+
+
+def _lifecycle(session: Session, event: e.Event, at: int) -> Change:
+    return Change(replace(session, lifecycle=move("session", session.lifecycle, event.TYPE), active_at=at))
+
+
+def _deleted(session: Session, event: e.SessionDeleted, at: int) -> Change:
+    return Change(replace(session, lifecycle=move("session", session.lifecycle, event.TYPE), active_at=at, inbox=()))
+
+
+# Messages
+
+
+def _accepted(session: Session, event: e.MessageAccepted, at: int) -> Change:
+    move("message", NEW, event.TYPE)
+    message = Message(
+        id=event.message_id,
+        session_id=session.id,
+        session_key=session.key,
+        generation=session.generation,
+        when_busy=event.when_busy,
+        accepted_at=at,
+    )
+    inbox = (*session.inbox[: event.place], message, *session.inbox[event.place :])
+    return Change(replace(session, inbox=inbox, active_at=at, message_at=at), (message,))
+
+
+def _edited(session: Session, event: e.MessageEdited, _at: int) -> Change:
+    message = _waiting(session, event.message_id, event)
+    edited = replace(message, when_busy=event.when_busy or message.when_busy)
+    return Change(replace(session, inbox=_swap(session.inbox, edited)), (edited,))
+
+
+def _withdrawn(session: Session, event: e.MessageWithdrawn, _at: int) -> Change:
+    _waiting(session, event.message_id, event)
+    return Change(session)
+
+
+def _requeued(session: Session, event: e.MessageRequeued, _at: int) -> Change:
+    message = _named(session.ending, event.message_id, event)
+    move("message", message.state, event.TYPE)
+    again = replace(
+        message, state="queued", turn_id=None, started_at=None, delivered_as=None, usage=None, resumed=event.resumed
+    )
+    return Change(replace(session, ending=_without(session.ending, again.id), inbox=(again, *session.inbox)), (again,))
+
+
+def _message_ended(session: Session, event: e.MessageEnded, at: int) -> Change:
+    message = _named((*session.ending, *session.inbox), event.message_id, event)
+    state = move("message", message.state, f"{event.TYPE}:{event.state}")
+    ended = replace(message, state=state, error=event.error, ended_at=at, steering=False)
+    return Change(
+        replace(session, ending=_without(session.ending, ended.id), inbox=_without(session.inbox, ended.id)), (ended,)
+    )
+
+
+def _reordered(session: Session, event: e.QueueReordered, _at: int) -> Change:
+    return Change(replace(session, inbox=tuple(_named(session.inbox, id, event) for id in event.order)))
+
+
+# Turns
+
+
+def _turn_started(session: Session, event: e.TurnStarted, at: int) -> Change:
+    if session.running:
+        raise ImpossibleEvent(f"{session.running.turn.id} runs: {event.TYPE} cannot happen")
+    move("turn", NEW, event.TYPE)
+    messages = tuple(
+        replace(
+            message,
+            state=move("message", message.state, event.TYPE),
+            turn_id=event.turn_id,
+            generation=session.generation,
+            delivered_as=event.delivered_as,
+            started_at=at,
+            steering=False,
+            attempts=message.attempts + 1,
+        )
+        for message in (_named(session.inbox, id, event) for id in event.message_ids)
+    )
+    turn = Turn(
+        id=event.turn_id,
+        session_id=session.id,
+        generation=session.generation,
+        origin=event.origin,
+        message_ids=event.message_ids,
+        started_at=at,
+        first_sequence=session.sequence + 1,
+    )
+    inbox = tuple(message for message in session.inbox if message.id not in event.message_ids)
+    running = Running(turn=turn, messages=messages, heard_at=at)
+    after = replace(session, running=running, inbox=inbox, turns=session.turns + 1, active_at=at)
+    return Change(after, (turn, *messages))
+
+
+def _said(session: Session, event: Any, at: int) -> Change:
+    return Change(replace(session, running=replace(_running(session, event), touched=True, heard_at=at)))
+
+
+def _tool_started(session: Session, event: e.TurnToolStarted, at: int) -> Change:
+    running = _running(session, event)
+    tools = (*running.open_tools, event.tool_id)
+    return Change(replace(session, running=replace(running, touched=True, heard_at=at, open_tools=tools)))
+
+
+def _tool_ended(session: Session, event: e.TurnToolEnded, at: int) -> Change:
+    running = _running(session, event)
+    tools = tuple(tool for tool in running.open_tools if tool != event.tool_id)
+    return Change(replace(session, running=replace(running, touched=True, heard_at=at, open_tools=tools)))
+
+
+def _used(session: Session, event: e.TurnUsage, at: int) -> Change:
+    running = _running(session, event)
+    turn = replace(running.turn, usage=event.usage)
+    return Change(replace(session, running=replace(running, turn=turn, heard_at=at)), (turn,))
+
+
+def _steer_requested(session: Session, event: e.TurnSteerRequested, _at: int) -> Change:
+    _running(session, event)
+    message = replace(_waiting(session, event.message_id, event), steering=True)
+    return Change(replace(session, inbox=_swap(session.inbox, message)), (message,))
+
+
+def _steered(session: Session, event: e.TurnSteered, at: int) -> Change:
+    running = _running(session, event)
+    message = _waiting(session, event.message_id, event)
+    steered = replace(
+        message,
+        state=move("message", message.state, event.TYPE),
+        turn_id=running.turn.id,
+        generation=running.turn.generation,
+        delivered_as="steer",
+        started_at=at,
+        steering=False,
+        attempts=message.attempts + 1,
+    )
+    turn = replace(running.turn, message_ids=(*running.turn.message_ids, steered.id))
+    running = replace(running, turn=turn, messages=(*running.messages, steered), touched=True, heard_at=at)
+    return Change(replace(session, running=running, inbox=_without(session.inbox, steered.id)), (turn, steered))
+
+
+def _cancel_requested(session: Session, event: e.TurnCancelRequested, _at: int) -> Change:
+    running = _running(session, event)
+    move("turn", "cancelling" if running.cancelling else "running", event.TYPE)
+    running = replace(
+        running, cancelling=running.cancelling or event.reason, rollback=running.rollback or event.rollback
+    )
+    return Change(replace(session, running=running))
+
+
+def _turn_ended(session: Session, event: e.TurnEnded, at: int) -> Change:
+    running = _running(session, event)
+    state = move("turn", "cancelling" if running.cancelling else "running", f"{event.TYPE}:{event.state}")
+    usage = event.usage or running.turn.usage
+    turn = replace(
+        running.turn,
+        state=state,
+        ended_at=at,
+        last_sequence=session.sequence + 1,
+        error=event.error,
+        usage=usage,
+        rolled_back=running.rollback,
+    )
+    ending = tuple(replace(message, usage=usage or Usage()) for message in running.messages)
+    inbox = tuple(replace(message, steering=False) if message.steering else message for message in session.inbox)
+    current = turn.generation == session.generation
+    after = replace(
+        session,
+        running=None,
+        ending=ending,
+        inbox=inbox,
+        last_turn=event.state if current else session.last_turn,
+        active_at=at,
+    )
+    return Change(after, (turn,))
+
+
+# Permissions
+
+
+def _requested(session: Session, event: e.PermissionRequested, at: int) -> Change:
+    running = _running(session, event)
+    move("permission", NEW, event.TYPE)
+    permission = Permission(
+        id=event.permission_id,
+        session_id=session.id,
+        turn_id=event.turn_id,
+        question=event.question,
+        tool=event.tool,
+        options=event.options,
+        requested_at=at,
+        deadline_at=event.deadline_at,
+    )
+    running = replace(running, touched=True, heard_at=at)
+    return Change(replace(session, running=running, permissions=(*session.permissions, permission)), (permission,))
+
+
+def _answered(session: Session, event: e.PermissionAnswered, at: int) -> Change:
+    permission = _named(session.permissions, event.permission_id, event)
+    settled = replace(
+        permission,
+        state=move("permission", permission.state, f"{event.TYPE}:{event.decision}"),
+        option_id=event.option_id,
+        note=event.note,
+        by=event.by,
+        answered_at=at,
+    )
+    running = session.running and replace(session.running, heard_at=at)
+    left = _without(session.permissions, settled.id)
+    return Change(replace(session, running=running, permissions=left), (settled,))
+
+
+def _expired(session: Session, event: e.PermissionExpired, at: int) -> Change:
+    permission = _named(session.permissions, event.permission_id, event)
+    settled = replace(
+        permission, state=move("permission", permission.state, event.TYPE), note=event.reason, answered_at=at
+    )
+    return Change(replace(session, permissions=_without(session.permissions, settled.id)), (settled,))
+
+
+# The agent
+
+
+def _agent_started(session: Session, event: e.AgentStarted, at: int) -> Change:
+    move("agent", "up" if session.agent_run else "away", event.TYPE)
+    run = AgentRun(id=event.run_id, generation=session.generation, pid=event.pid, started_at=at)
+    return Change(replace(session, agent_run=run, resume_token=event.resume_token or session.resume_token))
+
+
+def _agent_resumable(session: Session, event: e.AgentResumable, _at: int) -> Change:
+    run = session.agent_run
+    if run and run.id == event.run_id and run.generation == session.generation:
+        return Change(replace(session, resume_token=event.resume_token))
+    return Change(session)
+
+
+def _agent_exited(session: Session, event: e.AgentExited, _at: int) -> Change:
+    move("agent", "up" if session.agent_run else "away", event.TYPE)
+    return Change(replace(session, agent_run=None))
+
+
+def _log(session: Session, _event: e.AgentLog, _at: int) -> Change:
+    return Change(session)
+
+
+_Named = TypeVar("_Named", Message, Permission)
+
+
+def _named(values: tuple[_Named, ...], id: str, event: e.Event) -> _Named:
+    found = next((value for value in values if value.id == id), None)
+    if found is None:
+        raise ImpossibleEvent(f"{id} is not here: {event.TYPE} cannot happen")
+    return found
+
+
+def _without(values: tuple[_Named, ...], id: str) -> tuple[_Named, ...]:
+    return tuple(value for value in values if value.id != id)
+
+
+def _swap(inbox: tuple[Message, ...], message: Message) -> tuple[Message, ...]:
+    return tuple(message if waiting.id == message.id else waiting for waiting in inbox)
+
+
+def _waiting(session: Session, id: str, event: e.Event) -> Message:
+    return _named(session.inbox, id, event)
+
+
+def _running(session: Session, event: Any) -> Running:
+    running = session.running
+    if running is None or running.turn.id != event.turn_id:
+        raise ImpossibleEvent(f"{event.turn_id} does not run: {event.TYPE} cannot happen")
+    return running
+
+
+_EVOLVERS: dict[type[e.Event], Callable[[Session, Any, int], Change]] = {
+    e.SessionUpdated: _updated,
+    e.SessionStatusChanged: _status,
+    e.SessionCleared: _cleared,
+    e.SessionStopped: _lifecycle,
+    e.SessionResumed: _lifecycle,
+    e.SessionDeleted: _deleted,
+    e.QueueReordered: _reordered,
+    e.MessageAccepted: _accepted,
+    e.MessageEdited: _edited,
+    e.MessageWithdrawn: _withdrawn,
+    e.MessageRequeued: _requeued,
+    e.MessageEnded: _message_ended,
+    e.TurnStarted: _turn_started,
+    e.TurnText: _said,
+    e.TurnThought: _said,
+    e.TurnToolStarted: _tool_started,
+    e.TurnToolEnded: _tool_ended,
+    e.TurnUsage: _used,
+    e.TurnSteerRequested: _steer_requested,
+    e.TurnSteered: _steered,
+    e.TurnCancelRequested: _cancel_requested,
+    e.TurnEnded: _turn_ended,
+    e.PermissionRequested: _requested,
+    e.PermissionAnswered: _answered,
+    e.PermissionExpired: _expired,
+    e.AgentStarted: _agent_started,
+    e.AgentResumable: _agent_resumable,
+    e.AgentExited: _agent_exited,
+    e.AgentLog: _log,
+}
