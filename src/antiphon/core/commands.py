@@ -6,14 +6,14 @@ from antiphon.core.session import Problem, Usage, Value
 from antiphon.core.words import CancelReason, OnCrash, WhenBusy
 
 
-class Command(Value, frozen=True):
+class Command(Value, frozen=True, kw_only=True):
     """A wish. `decide` makes events of it, or refuses and changes nothing."""
 
 
 # From clients
 
 
-class CreateSession(Command, frozen=True):
+class CreateSession(Command, frozen=True, kw_only=True):
     session_id: str
     agent: str
     key: str | None = None
@@ -25,7 +25,7 @@ class CreateSession(Command, frozen=True):
     settings: dict[str, Any] = {}
 
 
-class SendMessage(Command, frozen=True):
+class SendMessage(Command, frozen=True, kw_only=True):
     """Accept an input. `prior` is what the session already holds under the idempotency key: message id and digest.
 
     `expected_generation` refuses with `session_conflict` when the session was cleared meanwhile; None takes any.
@@ -42,51 +42,51 @@ class SendMessage(Command, frozen=True):
     expected_generation: int | None = None
 
 
-class EditMessage(Command, frozen=True):
+class EditMessage(Command, frozen=True, kw_only=True):
     message_id: str
     text: str | None = None
     when_busy: WhenBusy | None = None
 
 
-class WithdrawMessage(Command, frozen=True):
+class WithdrawMessage(Command, frozen=True, kw_only=True):
     message_id: str
 
 
-class ReorderQueue(Command, frozen=True):
+class ReorderQueue(Command, frozen=True, kw_only=True):
     """`order` must name every waiting message once."""
 
     order: tuple[str, ...]
 
 
-class PatchSession(Command, frozen=True):
+class PatchSession(Command, frozen=True, kw_only=True):
     """`changes` is a JSON merge patch over title, labels, model, settings, when_busy, cwd. `if_match`: a revision."""
 
     changes: dict[str, Any]
     if_match: int | None = None
 
 
-class StopSession(Command, frozen=True):
+class StopSession(Command, frozen=True, kw_only=True):
     pass
 
 
-class ResumeSession(Command, frozen=True):
+class ResumeSession(Command, frozen=True, kw_only=True):
     pass
 
 
-class ClearSession(Command, frozen=True):
+class ClearSession(Command, frozen=True, kw_only=True):
     reason: str = "asked"
 
 
-class DeleteSession(Command, frozen=True):
+class DeleteSession(Command, frozen=True, kw_only=True):
     pass
 
 
-class CancelTurn(Command, frozen=True):
+class CancelTurn(Command, frozen=True, kw_only=True):
     turn_id: str
     reason: CancelReason = "cancel"
 
 
-class AnswerPermission(Command, frozen=True):
+class AnswerPermission(Command, frozen=True, kw_only=True):
     """`decision` is `allow` or `deny`."""
 
     permission_id: str
@@ -99,59 +99,59 @@ class AnswerPermission(Command, frozen=True):
 # From the owner
 
 
-class StartTurn(Command, frozen=True):
+class StartTurn(Command, frozen=True, kw_only=True):
     """Run what waits at the front. The owner says so once it has a place for the agent."""
 
     turn_id: str
 
 
-class SteerTurn(Command, frozen=True):
+class SteerTurn(Command, frozen=True, kw_only=True):
     """Hand a waiting steer to the running turn. The owner says so when its agent can take one."""
 
     turn_id: str
     message_id: str
 
 
-class HostDied(Command, frozen=True):
+class HostDied(Command, frozen=True, kw_only=True):
     """Settle what a host that is gone left running."""
 
     on_crash: OnCrash = "interrupt"
     can_resume: bool = False
 
 
-class ShutDown(Command, frozen=True):
+class ShutDown(Command, frozen=True, kw_only=True):
     """End what still runs as interrupted: the host goes down in good order and its drain is over."""
 
 
 # From the agent, through its adapter. `run_id` names the agent process, `turn_id` the turn that it speaks of.
 
 
-class AgentOpened(Command, frozen=True):
+class AgentOpened(Command, frozen=True, kw_only=True):
     run_id: str
     pid: int | None = None
     resume_token: str | None = None
 
 
-class AgentCanResume(Command, frozen=True):
+class AgentCanResume(Command, frozen=True, kw_only=True):
     run_id: str
     resume_token: str
 
 
-class AgentUnavailable(Command, frozen=True):
+class AgentUnavailable(Command, frozen=True, kw_only=True):
     """The agent could not be started for the turn."""
 
     turn_id: str
     detail: str
 
 
-class AgentSaid(Command, frozen=True):
+class AgentSaid(Command, frozen=True, kw_only=True):
     """Text, a thought, a tool's start or end, usage: `said` is one of the `turn.*` events with the turn's id."""
 
     turn_id: str
     said: Any
 
 
-class AgentAsked(Command, frozen=True):
+class AgentAsked(Command, frozen=True, kw_only=True):
     permission_id: str
     turn_id: str
     question: str
@@ -160,7 +160,7 @@ class AgentAsked(Command, frozen=True):
     deadline_at: int | None = None
 
 
-class AgentSteered(Command, frozen=True):
+class AgentSteered(Command, frozen=True, kw_only=True):
     """What became of a steer: `taken` into the turn, or left to wait at its place."""
 
     turn_id: str
@@ -168,13 +168,13 @@ class AgentSteered(Command, frozen=True):
     taken: bool
 
 
-class AgentBegan(Command, frozen=True):
+class AgentBegan(Command, frozen=True, kw_only=True):
     """The agent began a turn by itself."""
 
     turn_id: str
 
 
-class AgentEnded(Command, frozen=True):
+class AgentEnded(Command, frozen=True, kw_only=True):
     """The agent's own end of its turn. `error` is set when it failed; `cancelled` when it says it was cut short."""
 
     turn_id: str
@@ -183,7 +183,7 @@ class AgentEnded(Command, frozen=True):
     usage: Usage | None = None
 
 
-class AgentExited(Command, frozen=True):
+class AgentExited(Command, frozen=True, kw_only=True):
     """The agent process is gone, with everything below it. `turn_id`: the turn it was prompted with and did not end."""
 
     run_id: str
@@ -193,7 +193,7 @@ class AgentExited(Command, frozen=True):
     detail: str = ""
 
 
-class AgentWrote(Command, frozen=True):
+class AgentWrote(Command, frozen=True, kw_only=True):
     """A remark of the agent that belongs to no turn."""
 
     text: str
@@ -202,7 +202,7 @@ class AgentWrote(Command, frozen=True):
 # From the clock
 
 
-class ExpirePermission(Command, frozen=True):
+class ExpirePermission(Command, frozen=True, kw_only=True):
     """The deadline of a question is over: policy decides, `deny` unless configured."""
 
     permission_id: str

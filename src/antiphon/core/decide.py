@@ -15,7 +15,7 @@ from antiphon.core.session import Message, Problem, Running, Session, Usage, Val
 from antiphon.core.words import CancelReason, MessageState, TurnState, WhenBusy
 
 
-class Rules(Value, frozen=True):
+class Rules(Value, frozen=True, kw_only=True):
     """The host's limits and defaults, as `decide` needs them."""
 
     when_busy: WhenBusy = "queue"
@@ -25,7 +25,7 @@ class Rules(Value, frozen=True):
     """How many turns a message may get when crashes cut them short."""
 
 
-class Given(Value, frozen=True):
+class Given(Value, frozen=True, kw_only=True):
     """What a decision is made under: the time (ms since the epoch) and the rules."""
 
     now: int

@@ -12,13 +12,13 @@ from antiphon.core.session import Problem, Usage, Value
 from antiphon.core.words import CancelReason, Delivery, MessageState, Origin, SessionStatus, TurnState, WhenBusy
 
 
-class Event(Value, frozen=True):
+class Event(Value, frozen=True, kw_only=True):
     """Something that happened. `TYPE` is its name in the contract."""
 
     TYPE: ClassVar[str]
 
 
-class SessionCreated(Event, frozen=True):
+class SessionCreated(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "session.created"
     key: str | None = None
     agent: str
@@ -30,7 +30,7 @@ class SessionCreated(Event, frozen=True):
     settings: dict[str, Any] = {}
 
 
-class SessionUpdated(Event, frozen=True):
+class SessionUpdated(Event, frozen=True, kw_only=True):
     """`changes` is a JSON merge patch (RFC 7396) over the session's metadata; `revision` is the one it made."""
 
     TYPE: ClassVar[str] = "session.updated"
@@ -38,14 +38,14 @@ class SessionUpdated(Event, frozen=True):
     revision: int
 
 
-class SessionStatusChanged(Event, frozen=True):
+class SessionStatusChanged(Event, frozen=True, kw_only=True):
     """Told for viewers; it follows from the events beside it."""
 
     TYPE: ClassVar[str] = "session.status"
     status: SessionStatus
 
 
-class SessionCleared(Event, frozen=True):
+class SessionCleared(Event, frozen=True, kw_only=True):
     """From here on the transcript is a new one; `generation` is the new one."""
 
     TYPE: ClassVar[str] = "session.cleared"
@@ -53,24 +53,24 @@ class SessionCleared(Event, frozen=True):
     reason: str = "asked"
 
 
-class SessionStopped(Event, frozen=True):
+class SessionStopped(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "session.stopped"
 
 
-class SessionResumed(Event, frozen=True):
+class SessionResumed(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "session.resumed"
 
 
-class SessionDeleted(Event, frozen=True):
+class SessionDeleted(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "session.deleted"
 
 
-class QueueReordered(Event, frozen=True):
+class QueueReordered(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "queue.reordered"
     order: tuple[str, ...]
 
 
-class MessageAccepted(Event, frozen=True):
+class MessageAccepted(Event, frozen=True, kw_only=True):
     """`digest` is of the body, for the idempotency key; `place` is the index in the inbox at which it waits."""
 
     TYPE: ClassVar[str] = "message.accepted"
@@ -84,21 +84,21 @@ class MessageAccepted(Event, frozen=True):
     sender: str | None = None
 
 
-class MessageEdited(Event, frozen=True):
+class MessageEdited(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "message.edited"
     message_id: str
     text: str | None = None
     when_busy: WhenBusy | None = None
 
 
-class MessageWithdrawn(Event, frozen=True):
+class MessageWithdrawn(Event, frozen=True, kw_only=True):
     """The message's end follows in the same commit."""
 
     TYPE: ClassVar[str] = "message.withdrawn"
     message_id: str
 
 
-class MessageRequeued(Event, frozen=True):
+class MessageRequeued(Event, frozen=True, kw_only=True):
     """The host died in its turn and the session's `on_crash` lets it run again: it waits at the front once more."""
 
     TYPE: ClassVar[str] = "message.requeued"
@@ -106,7 +106,7 @@ class MessageRequeued(Event, frozen=True):
     resumed: bool = False
 
 
-class MessageEnded(Event, frozen=True):
+class MessageEnded(Event, frozen=True, kw_only=True):
     """The one end of a message."""
 
     TYPE: ClassVar[str] = "message.ended"
@@ -116,7 +116,7 @@ class MessageEnded(Event, frozen=True):
     error: Problem | None = None
 
 
-class TurnStarted(Event, frozen=True):
+class TurnStarted(Event, frozen=True, kw_only=True):
     """The intent to prompt the agent with these messages (none when the agent began by itself)."""
 
     TYPE: ClassVar[str] = "turn.started"
@@ -126,7 +126,7 @@ class TurnStarted(Event, frozen=True):
     origin: Origin = "message"
 
 
-class TurnText(Event, frozen=True):
+class TurnText(Event, frozen=True, kw_only=True):
     """A piece of the answer. Joined, the texts of a turn are its reply."""
 
     TYPE: ClassVar[str] = "turn.text"
@@ -134,13 +134,13 @@ class TurnText(Event, frozen=True):
     text: str
 
 
-class TurnThought(Event, frozen=True):
+class TurnThought(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "turn.thought"
     turn_id: str
     text: str
 
 
-class TurnToolStarted(Event, frozen=True):
+class TurnToolStarted(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "turn.tool_started"
     turn_id: str
     tool_id: str
@@ -148,7 +148,7 @@ class TurnToolStarted(Event, frozen=True):
     input: Any = None
 
 
-class TurnToolEnded(Event, frozen=True):
+class TurnToolEnded(Event, frozen=True, kw_only=True):
     """`outcome` is `completed`, `failed`, or `aborted` when the turn ended under it."""
 
     TYPE: ClassVar[str] = "turn.tool_ended"
@@ -158,13 +158,13 @@ class TurnToolEnded(Event, frozen=True):
     output: Any = None
 
 
-class TurnUsage(Event, frozen=True):
+class TurnUsage(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "turn.usage"
     turn_id: str
     usage: Usage
 
 
-class TurnSteerRequested(Event, frozen=True):
+class TurnSteerRequested(Event, frozen=True, kw_only=True):
     """The intent to hand a waiting steer to the running turn."""
 
     TYPE: ClassVar[str] = "turn.steer_requested"
@@ -172,7 +172,7 @@ class TurnSteerRequested(Event, frozen=True):
     message_id: str
 
 
-class TurnSteered(Event, frozen=True):
+class TurnSteered(Event, frozen=True, kw_only=True):
     """The agent took the steer into its turn; the turn's end is the message's end."""
 
     TYPE: ClassVar[str] = "turn.steered"
@@ -180,7 +180,7 @@ class TurnSteered(Event, frozen=True):
     message_id: str
 
 
-class TurnCancelRequested(Event, frozen=True):
+class TurnCancelRequested(Event, frozen=True, kw_only=True):
     """The intent to stop the agent's turn. What it says from here on is discarded."""
 
     TYPE: ClassVar[str] = "turn.cancel_requested"
@@ -189,7 +189,7 @@ class TurnCancelRequested(Event, frozen=True):
     rollback: bool = False
 
 
-class TurnEnded(Event, frozen=True):
+class TurnEnded(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "turn.ended"
     turn_id: str
     state: TurnState
@@ -197,7 +197,7 @@ class TurnEnded(Event, frozen=True):
     usage: Usage | None = None
 
 
-class PermissionRequested(Event, frozen=True):
+class PermissionRequested(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "permission.requested"
     permission_id: str
     turn_id: str
@@ -207,7 +207,7 @@ class PermissionRequested(Event, frozen=True):
     deadline_at: int | None = None
 
 
-class PermissionAnswered(Event, frozen=True):
+class PermissionAnswered(Event, frozen=True, kw_only=True):
     """The answer, by a person or by policy; the intent to tell the agent."""
 
     TYPE: ClassVar[str] = "permission.answered"
@@ -219,7 +219,7 @@ class PermissionAnswered(Event, frozen=True):
     by: str | None = None
 
 
-class PermissionExpired(Event, frozen=True):
+class PermissionExpired(Event, frozen=True, kw_only=True):
     """The question fell away with its turn."""
 
     TYPE: ClassVar[str] = "permission.expired"
@@ -228,7 +228,7 @@ class PermissionExpired(Event, frozen=True):
     reason: str
 
 
-class AgentStarted(Event, frozen=True):
+class AgentStarted(Event, frozen=True, kw_only=True):
     """`resume_token` is what a later process needs to go on with this conversation."""
 
     TYPE: ClassVar[str] = "agent.started"
@@ -238,7 +238,7 @@ class AgentStarted(Event, frozen=True):
     resume_token: str | None = None
 
 
-class AgentResumable(Event, frozen=True):
+class AgentResumable(Event, frozen=True, kw_only=True):
     """From now on this token leads a later process back to the conversation."""
 
     TYPE: ClassVar[str] = "agent.resumable"
@@ -246,14 +246,14 @@ class AgentResumable(Event, frozen=True):
     resume_token: str
 
 
-class AgentExited(Event, frozen=True):
+class AgentExited(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "agent.exited"
     run_id: str
     exit_code: int | None = None
     reason: str
 
 
-class AgentLog(Event, frozen=True):
+class AgentLog(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "agent.log"
     text: str
 
@@ -262,7 +262,7 @@ EVENTS: dict[str, type[Event]] = {kind.TYPE: kind for kind in Event.__subclasses
 """Every type of event by its name in the contract."""
 
 
-class Entry(Value, frozen=True, omit_defaults=False):
+class Entry(Value, frozen=True, kw_only=True, omit_defaults=False):
     """An event in the journal. `sequence` has no gaps inside a session; `at` is ms since the epoch."""
 
     session_id: str

@@ -20,7 +20,7 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An immutable value that the journal and the store can hold. All times are milliseconds since the epoch, UTC."""
 
 
-class Usage(Value, frozen=True, omit_defaults=False):
+class Usage(Value, frozen=True, kw_only=True, omit_defaults=False):
     """What a turn cost. Counters are cumulative over the turn."""
 
     input_tokens: int = 0
@@ -28,14 +28,14 @@ class Usage(Value, frozen=True, omit_defaults=False):
     cost_usd: float = 0.0
 
 
-class Problem(Value, frozen=True):
+class Problem(Value, frozen=True, kw_only=True):
     """Why something failed: a stable code of the contract and a sentence that a person can act on."""
 
     code: str
     detail: str
 
 
-class Message(Value, frozen=True):
+class Message(Value, frozen=True, kw_only=True):
     """One input that the host accepted. Its text is not here but beside it: a session's state stays small.
 
     `turn_id` names the turn that answers it, from that turn's start on; `generation` is the one it runs in.
@@ -62,7 +62,7 @@ class Message(Value, frozen=True):
     """Its turn was cut by a crash and the agent still has it: the next prompt asks to go on, not anew."""
 
 
-class Turn(Value, frozen=True):
+class Turn(Value, frozen=True, kw_only=True):
     """One run of the agent. Its reply is the `turn.text` events between its first and its last sequence, joined."""
 
     id: str
@@ -80,7 +80,7 @@ class Turn(Value, frozen=True):
     rolled_back: bool = False
 
 
-class Permission(Value, frozen=True):
+class Permission(Value, frozen=True, kw_only=True):
     """A question of the agent to a person. It is pending until it is answered or expires, exactly once."""
 
     id: str
@@ -99,7 +99,7 @@ class Permission(Value, frozen=True):
     answered_at: int | None = None
 
 
-class Running(Value, frozen=True):
+class Running(Value, frozen=True, kw_only=True):
     """The turn that runs, with what only matters while it does."""
 
     turn: Turn
@@ -113,7 +113,7 @@ class Running(Value, frozen=True):
     open_tools: tuple[str, ...] = ()
 
 
-class AgentRun(Value, frozen=True):
+class AgentRun(Value, frozen=True, kw_only=True):
     """The agent process that serves the session just now. A restarted host never inherits one."""
 
     id: str
@@ -122,7 +122,7 @@ class AgentRun(Value, frozen=True):
     started_at: int
 
 
-class Session(Value, frozen=True):
+class Session(Value, frozen=True, kw_only=True):
     """All that `decide` needs to know of a session. Everything here is the fold of its journal.
 
     Identity is `id` and `generation`; `sequence` numbers the last event; `revision` is raised only by a change of

@@ -1,61 +1,66 @@
-"""One step of a session: a command decided, its events folded in, and all that must be written for it."""
-
-import msgspec
+"""One step of a session: commands decided one after another, their events folded in, to be written in one commit."""
 
 from antiphon.core import commands as c
 from antiphon.core import events as e
-from antiphon.core.decide import Decision, Given, Refused, Repeated, decide
+from antiphon.core.decide import Given, Refused, Repeated, decide
 from antiphon.core.evolve import Record, evolve
 from antiphon.core.session import Session
 
-
-class Step(msgspec.Struct, frozen=True):
-    """What a command came to: the session after it, the journal's new entries, and the records they changed, whole."""
-
-    session: Session
-    entries: tuple[e.Entry, ...]
-    events: tuple[e.Event, ...]
-    records: tuple[Record, ...]
+Taken = tuple[e.Event, ...] | Refused | Repeated
+"""What became of a command in a step: its events, perhaps none, or why it changes nothing."""
 
 
-def step(session: Session | None, command: c.Command, given: Given, *, session_id: str) -> Step | Refused | Repeated:
-    """Decide `command` and carry its events through. A step without entries changes nothing.
+class Step:
+    """A session on its way from one commit to the next. Pure: it only collects what has to be written.
 
-    A change of status is told by a `session.status` event at the end of the step.
+    Attributes:
+        before: The session as it was loaded; None when it is being created.
+        session: The session after all that was taken so far.
+        entries: The journal's new entries, numbered on from `before`.
+        records: The records that they made or changed, whole, by id.
+        events: The new events themselves, in order.
     """
-    decision: Decision = decide(session, command, given)
-    if isinstance(decision, Refused | Repeated):
+
+    def __init__(self, session: Session | None, given: Given, *, session_id: str) -> None:
+        self.before = session
+        self.session = session
+        self.entries: list[e.Entry] = []
+        self.records: dict[str, Record] = {}
+        self.events: list[e.Event] = []
+        self._given = given
+        self._session_id = session_id
+
+    def take(self, command: c.Command) -> Taken:
+        """Decide a command on the session as it stands now and fold in what follows."""
+        decision = decide(self.session, command, self._given)
+        if not isinstance(decision, Refused | Repeated):
+            for event in decision:
+                self._tell(event)
         return decision
-    return carry(session, decision, at=given.now, session_id=session_id)
 
+    def seal(self) -> None:
+        """End the step: a change of status since its beginning is told as its last event. Nothing is taken after."""
+        if not self.entries or self.session is None or self.session.lifecycle == "deleted":
+            return
+        status = self.session.status()
+        if self.before is None or self.before.status() != status:
+            self._tell(e.SessionStatusChanged(status=status))
 
-def carry(session: Session | None, events: tuple[e.Event, ...], *, at: int, session_id: str) -> Step:
-    """Fold decided events in, telling a change of status behind them."""
-    before, entries, told, records = session, list[e.Entry](), list[e.Event](), dict[str, Record]()
-
-    def tell(event: e.Event) -> None:
-        nonlocal session
-        generation = _generation(session, event)
-        change = evolve(session, event, at=at, session_id=session_id)
-        session = change.session
-        records.update({record.id: record for record in change.records})
-        entries.append(
+    def _tell(self, event: e.Event) -> None:
+        own = _generation(self.session, event)
+        change = evolve(self.session, event, at=self._given.now, session_id=self._session_id)
+        self.session = change.session
+        self.records.update({record.id: record for record in change.records})
+        self.entries.append(
             e.entry(
                 event,
-                session_id=session_id,
-                sequence=session.sequence,
-                generation=generation or session.generation,
-                at=at,
+                session_id=self._session_id,
+                sequence=self.session.sequence,
+                generation=own or self.session.generation,
+                at=self._given.now,
             )
         )
-        told.append(event)
-
-    for event in events:
-        tell(event)
-    assert session is not None, "a session comes before its events"
-    if events and session.lifecycle != "deleted" and (before is None or before.status() != session.status()):
-        tell(e.SessionStatusChanged(status=session.status()))
-    return Step(session, tuple(entries), tuple(told), tuple(records.values()))
+        self.events.append(event)
 
 
 def _generation(session: Session | None, event: e.Event) -> int | None:

@@ -20,7 +20,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """Something shown; every field is always present, in the order given here."""
 
 
-class Receipt(View, frozen=True):
+class Receipt(View, frozen=True, kw_only=True):
     """What became of a message, or what it is waiting for."""
 
     id: str
@@ -41,7 +41,7 @@ class Receipt(View, frozen=True):
     usage: Usage | None
 
 
-class SessionView(View, frozen=True):
+class SessionView(View, frozen=True, kw_only=True):
     """A session as clients see it. `queued` counts waiting messages; `turn_id` is the running turn's."""
 
     id: str
@@ -64,7 +64,7 @@ class SessionView(View, frozen=True):
     active_at: str | None
 
 
-class TurnView(View, frozen=True):
+class TurnView(View, frozen=True, kw_only=True):
     """A turn as clients see it."""
 
     id: str
@@ -81,7 +81,7 @@ class TurnView(View, frozen=True):
     rolled_back: bool
 
 
-class PermissionView(View, frozen=True):
+class PermissionView(View, frozen=True, kw_only=True):
     """A permission request as clients see it; `state` is `pending`, `allowed`, `denied` or `expired`."""
 
     id: str
@@ -100,7 +100,7 @@ class PermissionView(View, frozen=True):
     answered_at: str | None
 
 
-class TranscriptItem(View, frozen=True):
+class TranscriptItem(View, frozen=True, kw_only=True):
     """One line of a conversation: `role` is `user` or `assistant`; a turn's answer follows the messages it answers."""
 
     role: str
@@ -126,14 +126,14 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # `data` is always told, also when empty: it has no default.
 
 
-class Page(View, frozen=True):
+class Page(View, frozen=True, kw_only=True):
     """A page of a list."""
 
     items: tuple[Any, ...]
     next_cursor: str | None
 
 
-class AgentView(View, frozen=True):
+class AgentView(View, frozen=True, kw_only=True):
     """An agent this host knows; `missing` says what it lacks on this machine and how to get it."""
 
     name: str
@@ -142,7 +142,7 @@ class AgentView(View, frozen=True):
     missing: str | None
 
 
-class Cancelled(View, frozen=True):
+class Cancelled(View, frozen=True, kw_only=True):
     """The answer to a cancel: the turn's state, and whether the agent is known to have stopped."""
 
     turn_id: str

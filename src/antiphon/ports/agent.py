@@ -69,26 +69,26 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     """Something that came from the agent."""
 
 
-class Text(Said, frozen=True):
+class Text(Said, frozen=True, kw_only=True):
     """A piece of the answer. Pieces are whole characters; their order is the answer's."""
 
     turn_id: str
     text: str
 
 
-class Thought(Said, frozen=True):
+class Thought(Said, frozen=True, kw_only=True):
     turn_id: str
     text: str
 
 
-class ToolStarted(Said, frozen=True):
+class ToolStarted(Said, frozen=True, kw_only=True):
     turn_id: str
     tool_id: str
     name: str
     input: Any = None
 
 
-class ToolEnded(Said, frozen=True):
+class ToolEnded(Said, frozen=True, kw_only=True):
     """`outcome` is `completed` or `failed`."""
 
     turn_id: str
@@ -97,12 +97,12 @@ class ToolEnded(Said, frozen=True):
     output: Any = None
 
 
-class Used(Said, frozen=True):
+class Used(Said, frozen=True, kw_only=True):
     turn_id: str
     usage: Usage
 
 
-class Asked(Said, frozen=True):
+class Asked(Said, frozen=True, kw_only=True):
     """A permission request. The agent waits until `answer` is called with `request_id`, or its turn is cancelled."""
 
     turn_id: str
@@ -112,7 +112,7 @@ class Asked(Said, frozen=True):
     options: tuple[dict[str, Any], ...] = ()
 
 
-class Steered(Said, frozen=True):
+class Steered(Said, frozen=True, kw_only=True):
     """What became of a `steer`: `taken` into the running turn, or not. Exactly one for each steer, before `Ended`."""
 
     turn_id: str
@@ -120,13 +120,13 @@ class Steered(Said, frozen=True):
     taken: bool
 
 
-class Began(Said, frozen=True):
+class Began(Said, frozen=True, kw_only=True):
     """The agent began a turn by itself. The adapter makes up `turn_id` (`Ids.new("turn")` is given to it)."""
 
     turn_id: str
 
 
-class Ended(Said, frozen=True):
+class Ended(Said, frozen=True, kw_only=True):
     """The agent's turn is over: it completed unless `error` is set; `cancelled` when it says it was cut short."""
 
     turn_id: str
@@ -135,19 +135,19 @@ class Ended(Said, frozen=True):
     usage: Usage | None = None
 
 
-class Resumable(Said, frozen=True):
+class Resumable(Said, frozen=True, kw_only=True):
     """From now on this token leads a new process back to the conversation."""
 
     resume_token: str
 
 
-class Wrote(Said, frozen=True):
+class Wrote(Said, frozen=True, kw_only=True):
     """A remark for a person that belongs to no turn, such as a retry of its model call."""
 
     text: str
 
 
-class Exited(Said, frozen=True):
+class Exited(Said, frozen=True, kw_only=True):
     """The agent is gone, with every process below it; always the last thing said. `detail` may end with a bounded
     tail of its stderr. Settled before: a turn that had not ended will not end otherwise."""
 
