@@ -1,0 +1,47 @@
+# What there is to do here. Everything is set up on the way: Python 3.11 or newer and make are all it takes.
+PYTHON ?= python3
+BIN := .venv/bin
+SET_UP := $(PYTHON) scripts/set_up.py
+LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	--no-emit-index-url --no-config --quiet $(UPGRADE)
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help demo test setup lint types docs lock wheel clean
+.NOTPARALLEL:
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: ## set up, start a host, get an answer, see a refusal beside a running turn
+	@$(SET_UP) runtime
+	@$(BIN)/python examples/demo.py
+
+test: setup lint types ## set up, check, and run all tests; end to end against the built wheel (ARGS="-k name")
+	@$(SET_UP) wheel
+	@$(BIN)/pytest --antiphon build/wheel-venv/bin/antiphon $(ARGS)
+
+setup: ## make .venv from the lock file, with everything that tests and tools need
+	@$(SET_UP) dev
+
+lint: setup ## ruff, its formatter, and the layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-logo
+
+types: setup ## pyright, strict in src
+	@$(BIN)/pyright
+
+docs: setup ## write docs/reference anew from the code
+	@$(BIN)/python scripts/generate_reference.py
+
+lock: setup ## write requirements/ anew from pyproject.toml (UPGRADE=--upgrade takes newer versions)
+	@$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
+	@$(LOCK) pyproject.toml --all-extras -c requirements/dev.txt -o requirements/extras.txt
+	@$(LOCK) pyproject.toml -c requirements/dev.txt -o requirements/runtime.txt
+	@$(LOCK) --group build -c requirements/dev.txt -o requirements/build.txt
+
+wheel: setup ## build dist/: the source distribution and the wheel
+	@$(BIN)/python -m build --no-isolation
+
+clean: ## remove what was built, and .venv
+	@rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,35 @@
+"""What all tests share. Async tests run on asyncio; every wait in them is bounded."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--antiphon` lets the end-to-end tests drive another installation, such as the built wheel's."""
+    parser.addoption(
+        "--antiphon",
+        default=str(Path(sys.executable).with_name("antiphon")),
+        help="the antiphon command that end-to-end tests run (default: the one beside this Python)",
+    )
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop of async tests."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def antiphon_command(request: pytest.FixtureRequest) -> str:
+    """The absolute path of the command under test."""
+    command = Path(request.config.getoption("--antiphon")).absolute()
+    assert command.exists(), f"no antiphon command at {command}: run `make setup`"
+    return str(command)
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    """A data directory that does not exist yet, as on a first start."""
+    return tmp_path / "data"
