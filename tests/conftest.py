@@ -24,7 +24,7 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def antiphon_command(request: pytest.FixtureRequest) -> str:
     """The absolute path of the command under test."""
-    command = Path(request.config.getoption("--antiphon")).absolute()
+    command = Path(str(request.config.getoption("--antiphon"))).absolute()
     assert command.exists(), f"no antiphon command at {command}: run `make setup`"
     return str(command)
 
