@@ -1,0 +1,346 @@
+"""A child process that talks in lines, and the certain end of it and of everything below it.
+
+Between the host and the agent stands a small guard process (`antiphon.agents.guard`), the subreaper of all that the
+agent starts. It ends the whole tree when the host asks, and by itself when the host dies, also by SIGKILL. The guard is
+killed by nothing that is meant for the agent; should it be killed all the same, the agent dies with it
+(PR_SET_PDEATHSIG) and the host finds the rest by the mark `AGENT_TREE_ID` in their environment.
+
+On systems other than Linux there is no subreaper: there only the agent and its process group are sure to end.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from antiphon.agents import guard
+from antiphon.agents.environment import clean_environment, secrets_of
+from antiphon.agents.pipes import Overlong, PipeReader, PipeSink, PipeWriter, Tail, framed
+
+__all__ = ["AgentProcess", "Overlong", "StartFailed", "clean_environment"]
+
+LINE_LIMIT = 32 << 20
+STDERR_TAIL = 8 << 10
+WRITE_LIMIT = 64 << 20
+START_TIMEOUT_S = 20.0
+KILL_PATIENCE_S = 3.0
+REAP_PAUSE_S = 0.002
+SWEEP_PAUSE_S = 0.02
+TREE_MARK = "AGENT_TREE_ID"
+GUARD_PROGRAM = next(
+    str(file.resolve())
+    for file in (Path(guard.__cached__ or ""), Path(guard.__file__))  # compiled, it is ready 4 ms earlier
+    if file.is_file()
+)
+
+
+class StartFailed(Exception):
+    """The program could not be started; the text is for a person.
+
+    Attributes:
+        errno: Why, where the system gave a number (`errno.ENOENT` when there is no such program).
+    """
+
+    def __init__(self, text: str, number: int | None = None) -> None:
+        super().__init__(text)
+        self.errno = number
+
+
+class AgentProcess:
+    """A running agent: its stdin, its stdout in lines or chunks, the tail of its stderr, its end.
+
+    Whoever starts one must call `end` on every path. No method may be called from another thread or loop than the one
+    that started it.
+    """
+
+    def __init__(
+        self, popen: "subprocess.Popen[bytes]", ends: "_HostEnds", mark: str, tail: Tail, line_limit: int
+    ) -> None:
+        """Use `start`."""
+        self._loop = asyncio.get_running_loop()
+        self._guard = popen
+        self._mark = f"{TREE_MARK}={mark}".encode()
+        self._tail = tail
+        self._line_limit = line_limit
+        self._control = ends.control
+        self._stdin = PipeWriter(ends.stdin, WRITE_LIMIT)
+        self._stdout = PipeReader(ends.stdout)
+        self._stderr = PipeSink(ends.stderr, tail.feed)
+        self._status_line = b""
+        self._status = PipeSink(ends.status, self._hear, self._guard_ended)
+        self._started: asyncio.Future[None] = self._loop.create_future()
+        self._pid: int | None = None
+        self._exit_code: int | None = None
+        self._clear = False
+        self._gone = asyncio.Event()
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        environment: Mapping[str, str],
+        line_limit: int = LINE_LIMIT,
+        stderr_tail: int = STDERR_TAIL,
+    ) -> Self:
+        """Start a program in a process group of its own, in exactly this environment (and `AGENT_TREE_ID`).
+
+        Safe to cancel: then nothing of it is left running.
+
+        Args:
+            argv: The program, looked up in the environment's PATH, and its arguments.
+            cwd: An existing directory.
+            environment: All of it; see `clean_environment`.
+            line_limit: Bytes; a longer line comes as `Overlong`.
+            stderr_tail: How many of the last bytes of stderr are kept.
+
+        Raises:
+            StartFailed: There is no such program or directory, it may not be executed, or the machine is out of
+                processes or file descriptors.
+        """
+        mark = secrets.token_hex(16)
+        try:
+            popen, ends = _start_guard(argv, cwd, {**environment, TREE_MARK: mark})
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            raise _start_failed(argv, cwd, error) from error
+        process = cls(popen, ends, mark, Tail(stderr_tail, secrets_of(environment)), line_limit)
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await asyncio.shield(process._started)
+        except TimeoutError:
+            await process.end(0)
+            raise StartFailed(f"{argv[0]!r} did not start within {START_TIMEOUT_S:g} s") from None
+        except OSError as error:
+            await process.end(0)
+            raise _start_failed(argv, cwd, error) from error
+        except asyncio.CancelledError:
+            await process.end(0)
+            raise
+        return process
+
+    @property
+    def pid(self) -> int | None:
+        """The agent itself, not its guard; None once it has ended."""
+        return self._pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """The agent's exit code, `-N` when signal N killed it; None while it runs, or when nobody saw its end."""
+        return self._exit_code
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing of it runs any more: neither the agent nor anything that it started."""
+        return self._gone.is_set()
+
+    @property
+    def ending(self) -> str:
+        """How the agent ended, in words."""
+        code = self._exit_code
+        if code is None:
+            return "its guard was killed" if self.gone else "still runs"
+        if code >= 0:
+            return f"exit {code}"
+        return f"killed by signal {-code} ({signal.strsignal(-code) or 'unknown'})"
+
+    def stderr(self) -> str:
+        """The last part of what it wrote to stderr; secrets of its environment are replaced."""
+        return self._tail.text()
+
+    def write_line(self, line: bytes) -> bool:
+        r"""Send a line; the `\n` is added. Never waits: what the agent does not read yet is kept for it.
+
+        Returns:
+            False when the agent takes no more input (it is gone or closed its stdin), or leaves 64 MiB unread: then
+            nothing of the line was sent.
+        """
+        if b"\n" in line:
+            raise ValueError("a line can't hold a line end")
+        return self.write(line + b"\n")
+
+    def write(self, data: bytes) -> bool:
+        """Send bytes, all or nothing, as `write_line` does."""
+        return self._stdin.write(data)
+
+    def end_input(self) -> None:
+        """Close its stdin once everything was sent."""
+        self._stdin.end()
+
+    def lines(self) -> AsyncIterator[bytes | Overlong]:
+        r"""What it says, in lines, framed on `\n` alone and without it; ends when all who could write are gone.
+
+        Call it once, and from one task. Only as much is read ahead as the pipe holds, so a slow reader slows the agent.
+        """
+        return framed(self._stdout, self._line_limit)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """What it says, as it comes. Instead of `lines`."""
+        while data := await self._stdout.read():
+            yield data
+
+    async def wait(self) -> int | None:
+        """Wait until it and everything below it is gone; return `exit_code`."""
+        await self._gone.wait()
+        return self._exit_code
+
+    async def end(self, patience_s: float, polite: Callable[[], object] | None = None) -> bool:
+        """End it and everything below it: a polite request, then SIGTERM, then SIGKILL. Idempotent, safe to cancel.
+
+        Args:
+            patience_s: How long it may take until SIGKILL; 0 kills at once. With `polite` one half is for the request.
+            polite: Asks it to leave, for example by a line or by `end_input`. It must not wait.
+
+        Returns:
+            Whether nothing of it runs any more. False only when the kernel does not let a process die (state D).
+        """
+        deadline = self._loop.time() + patience_s
+        if polite and patience_s > 0 and not self.gone:
+            polite()
+            await self._gone_within(patience_s / 2)
+        if patience_s > 0 and not self.gone:
+            self._terminate()
+            await self._gone_within(deadline - self._loop.time())
+        self._kill()
+        if not await self._gone_within(KILL_PATIENCE_S):
+            self._guard.kill()  # it was stopped: then the agent dies with it, and the host sweeps up
+            await self._gone_within(KILL_PATIENCE_S)
+        return self.gone
+
+    async def _gone_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0, seconds)):
+                await self._gone.wait()
+        return self.gone
+
+    def _terminate(self) -> None:
+        if self._control >= 0:
+            with contextlib.suppress(OSError):  # the guard is gone, and `_guard_ended` knows
+                os.write(self._control, b"T")
+
+    def _kill(self) -> None:
+        """The guard takes the end of its control pipe as the order to kill: so this can't fail."""
+        if self._control >= 0:
+            os.close(self._control)
+            self._control = -1
+
+    def _hear(self, data: bytes) -> None:
+        *lines, self._status_line = (self._status_line + data).split(b"\n")
+        for line in lines:
+            word, _, number = line.decode().partition(" ")
+            match word:
+                case "started":
+                    self._pid = int(number)
+                    self._settle_start(None)
+                case "failed":
+                    self._clear = True
+                    self._settle_start(OSError(int(number), os.strerror(int(number))))
+                case "exited" | "killed":
+                    self._pid = None
+                    self._exit_code = int(number) if word == "exited" else -int(number)
+                case _:
+                    self._clear = True
+
+    def _settle_start(self, error: OSError | None) -> None:
+        if self._started.done():
+            return
+        if error:
+            self._started.set_exception(error)
+        else:
+            self._started.set_result(None)
+
+    def _guard_ended(self) -> None:
+        self._pid = None
+        if self._guard.poll() is None:  # it has closed its files but is not quite gone
+            self._loop.call_later(REAP_PAUSE_S, self._guard_ended)
+        elif self._clear:
+            self._finish()
+        else:
+            self._sweep(self._loop.time() + KILL_PATIENCE_S)
+
+    def _sweep(self, deadline: float) -> None:
+        """The guard was killed: end whoever carries the mark, until nobody does."""
+        marked = _processes_marked(self._mark)
+        for pid, started in marked.items():
+            guard.signal_process(pid, started, signal.SIGKILL)
+        if marked and self._loop.time() < deadline:
+            self._loop.call_later(SWEEP_PAUSE_S, self._sweep, deadline)
+        else:
+            self._finish()
+
+    def _finish(self) -> None:
+        self._kill()
+        self._stdin.close()
+        self._stdout.finish()
+        self._stderr.finish()
+        self._settle_start(OSError("its guard was killed"))
+        self._gone.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _HostEnds:
+    """The host's ends of the five pipes, as file descriptors."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+    control: int
+    status: int
+
+
+def _start_guard(
+    argv: Sequence[str], cwd: str, environment: Mapping[str, str]
+) -> tuple["subprocess.Popen[bytes]", _HostEnds]:
+    pipes: list[tuple[int, int]] = []
+    try:
+        pipes.extend(os.pipe() for _ in range(5))
+        (stdin, _), (_, stdout), (_, stderr), (control, _), (_, status) = pipes
+        popen = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-I", "-S", GUARD_PROGRAM, str(control), str(status), *argv],
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=(control, status),
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,
+        )
+    except BaseException:
+        for fd in (fd for pipe in pipes for fd in pipe):
+            os.close(fd)
+        raise
+    for fd in (stdin, stdout, stderr, control, status):
+        os.close(fd)
+    (_, stdin), (stdout, _), (stderr, _), (_, control), (status, _) = pipes
+    return popen, _HostEnds(stdin, stdout, stderr, control, status)
+
+
+def _start_failed(argv: Sequence[str], cwd: str, error: Exception) -> StartFailed:
+    program = argv[0] if argv else ""
+    number = error.errno if isinstance(error, OSError) else None
+    if not Path(cwd).is_dir():
+        return StartFailed(f"The working directory {cwd!r} does not exist.", number)
+    if number == errno.ENOENT:
+        return StartFailed(f"There is no program {program!r} on this machine's PATH.", number)
+    return StartFailed(f"{program!r} can't be started: {os.strerror(number) if number else error}.", number)
+
+
+def _processes_marked(mark: bytes) -> dict[int, int]:
+    """Living processes with the mark in their environment, and when they started."""
+    found: dict[int, int] = {}
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (directory / "environ").read_bytes()
+        except OSError:
+            continue  # gone, or another user's
+        if mark in environment.split(b"\0") and (stat := guard.look(int(directory.name))):
+            found[int(directory.name)] = stat[1]
+    return found
