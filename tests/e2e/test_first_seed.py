@@ -1,0 +1,94 @@
+"""A second message is refused while the first one's answer is under way, and the first sender gets its answer."""
+
+import json
+from typing import Any
+
+from e2e.driver import Answer, Host, together, types
+
+REFUSED = "a word that no transcript may hold"
+
+
+def refuse_many(host: Host, session_id: str, count: int) -> list[Answer]:
+    """Send `count` messages that want no waiting, over one connection that stays open."""
+    connection = host.connect()
+    body = {"text": REFUSED, "when_busy": "refuse"}
+    path = f"/sessions/{session_id}/messages"
+    answers = [host.api("POST", path, body, connection=connection) for _ in range(count)]
+    connection.close()
+    return answers
+
+
+def test_refused_messages_change_nothing_and_the_first_sender_gets_its_answer(host: Host) -> None:
+    session_id = host.session(key="telegram:42")
+    sender, first = host.held("telegram:42", "first")
+    before = host.events(session_id)
+
+    crowds = together(*[lambda: refuse_many(host, session_id, 50)] * 6)
+    answers = [answer for crowd in crowds for answer in crowd]
+    at_the_desk = host.cli("session", "message", "telegram:42", REFUSED, "--when-busy", "refuse")
+
+    assert {answer.status for answer in answers} == {409}
+    assert {answer.headers["Content-Type"].partition(";")[0] for answer in answers} == {"application/problem+json"}
+    assert {answer.json["code"] for answer in answers} == {"session_busy"}
+    assert all(int(answer.headers["Retry-After"]) >= 0 for answer in answers)
+    holders: list[dict[str, Any]] = [answer.json["holder"] for answer in answers]
+    assert all(holder["since"] == first["started_at"] for holder in holders)
+    assert {(holder["turn_id"], holder["message_id"]) for holder in holders} == {(first["turn_id"], first["id"])}
+
+    assert (at_the_desk.code, at_the_desk.out) == (3, "")
+    assert first["turn_id"] in at_the_desk.err
+    assert host.events(session_id) == before
+    assert sender.poll() is None, "the first sender was sent away"
+
+    host.release()
+    done = sender.finish()
+
+    assert (done.code, done.out) == (0, "echo: first\n")
+    after = types(host.events(session_id))
+    assert after.count("turn.started") == after.count("turn.ended") == after.count("message.accepted") == 1
+    assert "turn.cancel_requested" not in after
+    assert host.receipt(first["id"])["state"] == "answered"
+    said = [(line["role"], line["text"]) for line in host.transcript(session_id)]
+    assert said == [("user", "[[hold gate]] first"), ("assistant", "echo: first")]
+    assert REFUSED not in json.dumps(host.events(session_id))
+
+
+def test_a_refusal_tells_a_program_who_holds_the_session(host: Host) -> None:
+    host.session(key="desk")
+    sender, first = host.held("desk", "first")
+
+    refused = host.cli("session", "message", "desk", REFUSED, "--when-busy", "refuse", "--json")
+
+    assert refused.code == 3
+    told = refused.out or refused.err
+    assert "session_busy" in told
+    assert first["turn_id"] in told
+    assert first["id"] in told
+    host.release()
+    assert sender.finish().out == "echo: first\n"
+
+
+def test_a_refused_message_beside_a_queue_leaves_the_queue_alone(host: Host) -> None:
+    session_id = host.session(key="desk")
+    sender, _ = host.held("desk", "first")
+    waiting = [host.post(session_id, word).json for word in ("second", "third")]
+    assert [receipt["position"] for receipt in waiting] == [1, 2]
+
+    assert host.post(session_id, REFUSED, when_busy="refuse").status == 409
+
+    assert [host.receipt(receipt["id"])["position"] for receipt in waiting] == [1, 2]
+    host.release()
+    assert sender.finish().out == "echo: first\n"
+    assert [host.ended(receipt["id"])["reply"] for receipt in waiting] == ["echo: second", "echo: third"]
+
+
+def test_after_the_refusals_the_session_takes_the_next_message(host: Host) -> None:
+    session_id = host.session()
+    sender, _ = host.held(session_id, "first")
+    refuse_many(host, session_id, 5)
+    host.release()
+    sender.finish()
+
+    done = host.cli("session", "message", session_id, "next", "--when-busy", "refuse")
+
+    assert (done.code, done.out) == (0, "echo: next\n")
