@@ -71,11 +71,8 @@ def test_a_dropped_connection_leaves_its_message_and_the_queue(host: Host) -> No
     session_id = host.session()
     sender, _ = host.held(session_id, "first")
     connection = host.connect()
-    headers = {
-        "Authorization": f"Bearer {host.ready['token']}",
-        "Content-Type": "application/json",
-        "Prefer": "wait=20",
-    }
+    headers = {"Authorization": f"Bearer {host.ready['token']}", "Content-Type": "application/json"}
+    headers["Prefer"] = "wait=20"
     connection.request("POST", f"/v1/sessions/{quote(session_id)}/messages", '{"text": "second"}', headers)
     until(lambda: types(host.events(session_id)).count("message.accepted") == 2, "the second message's acceptance")
 
