@@ -28,15 +28,16 @@ def say(text: str = "", *, colour: int | None = None) -> None:
     print(f"\033[{colour}m{text}\033[0m" if COLOURS and colour else text, flush=True)
 
 
-def told(process: subprocess.Popen[str], *, code: int, means: str) -> str:
-    """Show what a command printed, and its exit code, which must be `code`."""
+def told(process: subprocess.Popen[str], *, code: int, answer: str, means: str) -> None:
+    """Show what a command printed, and its exit code; stdout must be `answer`."""
     out, err = process.communicate(timeout=PATIENCE_S)
     for line in (out + err).splitlines():
         say(f"    {line}")
     if process.returncode != code:
         raise WentWrong(f"exit {process.returncode} instead of {code}")
+    if out != answer:
+        raise WentWrong(f"stdout is not {answer!r}")
     say(f"    exit {code}: {means}", colour=2)
-    return out
 
 
 class Demo:
@@ -92,22 +93,22 @@ class Demo:
     def conversation(self) -> None:
         """An answer, a refusal beside a running turn, the answer of that turn."""
         hello = self.antiphon("session", "message", "desk", "Hello, who is there?", "--agent", "echo")
-        if (
-            told(hello, code=0, means="answered; stdout is the answer and nothing else")
-            != "echo: Hello, who is there?\n"
-        ):
-            raise WentWrong("that is not its answer")
+        told(
+            hello,
+            code=0,
+            answer="echo: Hello, who is there?\n",
+            means="answered; stdout is the answer and nothing else",
+        )
         say("\nA turn that takes its time, and beside it a message that does not want to wait:")
         first = self.antiphon("session", "message", "desk", "[[hold gate]] The long answer.", background=True)
         self.until_running()
         second = self.antiphon("session", "message", "desk", "Me too!", "--when-busy", "refuse")
-        told(second, code=3, means="refused; nothing else has changed")
+        told(second, code=3, answer="", means="refused; nothing else has changed")
         if first.poll() is not None:
             raise WentWrong("the first sender was sent away")
         say("$ touch gate    # lets the held turn go on", colour=1)
         (self.work / "gate").touch()
-        if told(first, code=0, means="the first sender has its own answer") != "echo: The long answer.\n":
-            raise WentWrong("that is not its answer")
+        told(first, code=0, answer="echo: The long answer.\n", means="the first sender has its own answer")
 
     def receipts(self) -> None:
         """What became of every message that was accepted."""
@@ -120,6 +121,16 @@ class Demo:
         if len(ids) != 2:
             raise WentWrong("the transcript holds something else than the two accepted messages")
 
+    def stop(self, host: subprocess.Popen[bytes]) -> None:
+        """End the host in good order."""
+        say("\n$ kill %1", colour=1)
+        host.send_signal(signal.SIGTERM)
+        if host.wait(PATIENCE_S):
+            raise WentWrong(f"the host ended with {host.returncode}")
+        if (self.data / "ready.json").exists():
+            raise WentWrong("the host left its ready.json behind")
+        say("    exit 0: the host has ended in good order", colour=2)
+
 
 def play(place: Path) -> None:
     """The demo from start to end; the host never outlives it."""
@@ -129,13 +140,7 @@ def play(place: Path) -> None:
         host = demo.serve()
         demo.conversation()
         demo.receipts()
-        say("\n$ kill %1", colour=1)
-        host.send_signal(signal.SIGTERM)
-        if host.wait(PATIENCE_S):
-            raise WentWrong(f"the host ended with {host.returncode}")
-        if (demo.data / "ready.json").exists():
-            raise WentWrong("the host left its ready.json behind")
-        say("    exit 0: the host has ended; nothing of it runs any more", colour=2)
+        demo.stop(host)
     except (WentWrong, subprocess.TimeoutExpired):
         if demo.log.exists():
             say(demo.log.read_text()[-2000:])
