@@ -1,1 +1,1 @@
-"""The heart: what a session is, which command may do what, and what follows. Pure: no I/O, clock, randomness or async."""
+"""The heart: what a session is, which command may do what, what follows. Pure: no I/O, clock, randomness or async."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from antiphon.core.events import TurnText, TurnThought, TurnToolEnded, TurnToolStarted, TurnUsage
 from antiphon.core.session import Problem, Usage, Value
 from antiphon.core.words import CancelReason, OnCrash, WhenBusy
 
@@ -28,7 +29,8 @@ class CreateSession(Command, frozen=True, kw_only=True):
 class SendMessage(Command, frozen=True, kw_only=True):
     """Accept an input. `prior` is what the session already holds under the idempotency key: message id and digest.
 
-    `expected_generation` refuses with `session_conflict` when the session was cleared meanwhile; None takes any.
+    `expected_generation` refuses with `session_conflict` when the session was cleared meanwhile, and keeps a reset
+    policy from clearing it now; None takes any.
     """
 
     message_id: str
@@ -127,7 +129,14 @@ class ShutDown(Command, frozen=True, kw_only=True):
 
 
 class AgentOpened(Command, frozen=True, kw_only=True):
+    """An agent process is up.
+
+    `generation` is the one it was opened for, which a `clear` may have ended meanwhile; None stands for that of the
+    running turn, else of the session.
+    """
+
     run_id: str
+    generation: int | None = None
     pid: int | None = None
     resume_token: str | None = None
 
@@ -144,11 +153,14 @@ class AgentUnavailable(Command, frozen=True, kw_only=True):
     detail: str
 
 
+Said = TurnText | TurnThought | TurnToolStarted | TurnToolEnded | TurnUsage
+
+
 class AgentSaid(Command, frozen=True, kw_only=True):
     """Text, a thought, a tool's start or end, usage: `said` is one of the `turn.*` events with the turn's id."""
 
     turn_id: str
-    said: Any
+    said: Said
 
 
 class AgentAsked(Command, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""`decide`: which events a command makes of a session, or why it is refused. The same input always gives the same answer."""
+"""`decide`: which events a command makes of a session, or why not. The same input always gives the same answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ from antiphon.core import errors
 from antiphon.core import events as e
 from antiphon.core.evolve import EDITABLE
 from antiphon.core.merge import merged
-from antiphon.core.reset import reset_due
+from antiphon.core.reset import check_reset, reset_due
 from antiphon.core.session import Message, Problem, Running, Session, Usage, Value
 from antiphon.core.words import CancelReason, MessageState, TurnState, WhenBusy
 
@@ -72,9 +72,21 @@ def decide(session: Session | None, command: c.Command, given: Given) -> Decisio
     return _DECIDERS[type(command)](session, command, given)
 
 
-def _create(command: c.CreateSession) -> Events:
+def _create(command: c.CreateSession) -> Decision:
+    flaw = _unusable(command.settings)
+    if flaw:
+        return Refused(errors.InvalidRequest(flaw))
     fields = {name: getattr(command, name) for name in command.__struct_fields__ if name != "session_id"}
     return (e.SessionCreated(**fields),)
+
+
+def _unusable(settings: dict[str, Any]) -> str | None:
+    """What is wrong with those settings that the core reads itself; None when nothing is."""
+    patience_s = settings.get("stall_after_s", 1)
+    if not isinstance(patience_s, int | float) or isinstance(patience_s, bool) or patience_s <= 0:
+        return "`settings.stall_after_s` must be a number of seconds above 0."
+    flaw = check_reset(settings.get("reset", "never"))
+    return f"{flaw}; null takes a field away." if flaw else None
 
 
 def _exists(session: Session, _command: c.CreateSession, _given: Given) -> Decision:
@@ -87,6 +99,8 @@ def _exists(session: Session, _command: c.CreateSession, _given: Given) -> Decis
 def _send(session: Session, command: c.SendMessage, given: Given) -> Decision:
     if command.prior:
         return _again(command, *command.prior)
+    if session.holds(command.message_id):
+        return Repeated(command.message_id)
     refusal = _unwelcome(session, command, given)
     if refusal:
         return refusal
@@ -102,8 +116,8 @@ def _send(session: Session, command: c.SendMessage, given: Given) -> Decision:
         digest=command.digest,
         sender=command.sender,
     )
-    before = _reset(session, given)
-    after = _interrupt(session, when_busy) if interrupts else ()
+    before = _reset(session, given) if command.expected_generation is None else ()
+    after = (*_supersede(session.inbox, when_busy), *_interrupt(session, when_busy))
     return (*before, accepted, *after)
 
 
@@ -125,7 +139,7 @@ def _unwelcome(session: Session, command: c.SendMessage, given: Given) -> Refuse
     if when_busy == "refuse" and (session.running or session.inbox):
         return Refused(_busy(session))
     if len(session.inbox) >= given.rules.queue_max:
-        detail = f"{len(session.inbox)} messages wait in session {_name(session)} already. Try again when some have run."
+        detail = f"{len(session.inbox)} messages wait in session {_name(session)}. Try again when some have run."
         return Refused(errors.QueueFull(detail, session_id=session.id, retry_after_s=5))
     return None
 
@@ -148,24 +162,34 @@ def _reset(session: Session, given: Given) -> Events:
     return (e.SessionCleared(generation=session.generation + 1, reason="reset"),)
 
 
-def _interrupt(session: Session, when_busy: WhenBusy) -> Events:
-    rollback = when_busy == "rollback"
-    superseded = [message for message in session.inbox if rollback and message.when_busy == "rollback"]
+def _supersede(waiting: Iterable[Message], when_busy: WhenBusy) -> Events:
+    """The end of the rollbacks that wait when another one comes."""
+    if when_busy != "rollback":
+        return ()
     problem = Problem(code="superseded", detail="A later rollback message took its place before it ran.")
-    ends = [e.MessageEnded(message_id=message.id, state="cancelled", error=problem) for message in superseded]
-    return (*ends, *_cancel(session, "interrupt", rollback=rollback))
+    superseded = [message for message in waiting if message.when_busy == "rollback"]
+    return tuple(e.MessageEnded(message_id=message.id, state="cancelled", error=problem) for message in superseded)
+
+
+def _interrupt(session: Session, when_busy: WhenBusy) -> Events:
+    if when_busy not in INTERRUPTING:
+        return ()
+    return _cancel(session, "interrupt", rollback=when_busy == "rollback")
 
 
 def _edit(session: Session, command: c.EditMessage, _given: Given) -> Decision:
     message = session.waiting(command.message_id)
     if message is None or message.steering:
         return Refused(_not_editable(command.message_id))
+    if command.text is None and command.when_busy is None:
+        return ()
     edited = e.MessageEdited(message_id=message.id, text=command.text, when_busy=command.when_busy)
     if command.when_busy not in INTERRUPTING:
         return (edited,)
-    order = (message.id, *[waiting.id for waiting in session.inbox if waiting.id != message.id])
-    interrupt = _cancel(session, "interrupt", rollback=command.when_busy == "rollback")
-    return (edited, e.QueueReordered(order=order), *interrupt)
+    others = [waiting for waiting in session.inbox if waiting.id != message.id]
+    first = e.QueueReordered(order=(message.id, *[waiting.id for waiting in others]))
+    superseded = _supersede(others, command.when_busy)
+    return (edited, first, *superseded, *_interrupt(session, command.when_busy))
 
 
 def _withdraw(session: Session, command: c.WithdrawMessage, _given: Given) -> Decision:
@@ -201,6 +225,9 @@ def _patch(session: Session, command: c.PatchSession, _given: Given) -> Decision
     after = {"labels": {}, "settings": {}} | merged(before, changes)
     if after == before:
         return ()
+    flaw = _unusable(after["settings"])
+    if flaw:
+        return Refused(errors.InvalidRequest(flaw, session_id=session.id))
     return (e.SessionUpdated(changes=changes, revision=session.revision + 1),)
 
 
@@ -245,12 +272,8 @@ def next_batch(inbox: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
 
 
 def _steer(session: Session, command: c.SteerTurn, _given: Given) -> Decision:
-    running, message = session.running, session.waiting(command.message_id)
-    if not running or running.turn.id != command.turn_id or running.cancelling:
-        return ()
-    if not message or message.when_busy != "steer" or message.steering:
-        return ()
-    return (e.TurnSteerRequested(turn_id=command.turn_id, message_id=message.id),)
+    known = _of_running(session, command.turn_id) and any(m.id == command.message_id for m in session.steerable)
+    return (e.TurnSteerRequested(turn_id=command.turn_id, message_id=command.message_id),) if known else ()
 
 
 def _cancel_turn(session: Session, command: c.CancelTurn, _given: Given) -> Decision:
@@ -305,10 +328,9 @@ def _of_running(session: Session, turn_id: str | None) -> Running | None:
 
 
 def _said(session: Session, command: c.AgentSaid, _given: Given) -> Decision:
-    running = _of_running(session, command.turn_id)
-    if running is None or running.cancelling:
+    running, said = _of_running(session, command.turn_id), command.said
+    if running is None or running.cancelling or said.turn_id != running.turn.id:
         return ()
-    said = command.said
     if isinstance(said, e.TurnToolStarted) and said.tool_id in running.open_tools:
         return ()
     if isinstance(said, e.TurnToolEnded) and said.tool_id not in running.open_tools:
@@ -318,7 +340,7 @@ def _said(session: Session, command: c.AgentSaid, _given: Given) -> Decision:
 
 def _asked(session: Session, command: c.AgentAsked, _given: Given) -> Decision:
     running = _of_running(session, command.turn_id)
-    if running is None or running.cancelling:
+    if running is None or running.cancelling or any(p.id == command.permission_id for p in session.permissions):
         return ()
     fields = {name: getattr(command, name) for name in command.__struct_fields__}
     return (e.PermissionRequested(**fields),)
@@ -329,6 +351,8 @@ def _answer(session: Session, command: c.AnswerPermission, _given: Given) -> Dec
     if permission is None:
         detail = f"Permission request {command.permission_id} was answered already, or its turn has ended."
         return Refused(errors.PermissionAnswered(detail, permission_id=command.permission_id, session_id=session.id))
+    if command.decision not in ("allow", "deny"):
+        return Refused(errors.InvalidRequest("`decision` must be allow or deny.", permission_id=permission.id))
     fields = {name: getattr(command, name) for name in command.__struct_fields__}
     return (e.PermissionAnswered(turn_id=permission.turn_id, **fields),)
 
@@ -341,13 +365,16 @@ def _expire_permission(session: Session, command: c.ExpirePermission, given: Giv
 
 def _steered(session: Session, command: c.AgentSteered, _given: Given) -> Decision:
     running, message = _of_running(session, command.turn_id), session.waiting(command.message_id)
-    if running is None or running.cancelling or message is None or not message.steering or not command.taken:
+    if running is None or running.cancelling or message is None or not message.steering:
         return ()
-    return (e.TurnSteered(turn_id=command.turn_id, message_id=message.id),)
+    outcome = e.TurnSteered if command.taken else e.TurnSteerDeclined
+    return (outcome(turn_id=command.turn_id, message_id=message.id),)
 
 
 def _began(session: Session, command: c.AgentBegan, _given: Given) -> Decision:
-    if session.running or session.lifecycle != "active":
+    run = session.agent_run
+    stale = run is None or run.generation != session.generation
+    if session.running or stale or session.lifecycle != "active":
         return ()
     return (e.TurnStarted(turn_id=command.turn_id, message_ids=(), origin="agent"),)
 
@@ -371,11 +398,16 @@ def _settle(session: Session, running: Running, *, error: Problem | None, usage:
 
 
 def _opened(session: Session, command: c.AgentOpened, _given: Given) -> Decision:
-    gone = _gone(session, reason="replaced") if session.agent_run else ()
+    if session.agent_run and session.agent_run.id == command.run_id:
+        return ()
     started = e.AgentStarted(
-        run_id=command.run_id, agent=session.agent, pid=command.pid, resume_token=command.resume_token
+        run_id=command.run_id,
+        agent=session.agent,
+        generation=command.generation or (session.running.turn.generation if session.running else session.generation),
+        pid=command.pid,
+        resume_token=command.resume_token,
     )
-    return (*gone, started)
+    return (*_gone(session, reason="replaced"), started)
 
 
 def _can_resume(session: Session, command: c.AgentCanResume, _given: Given) -> Decision:

@@ -2,7 +2,7 @@
 
     AntiphonError
     ├── Busy, QueueFull, Stopped, Exists, Conflict, TurnEnded, NotEditable, PermissionAnswered   the session says no
-    ├── KeyReused, InvalidRequest, TooLarge, PreconditionFailed                                  the request is at fault
+    ├── KeyReused, InvalidRequest, TooLarge, PreconditionFailed, MethodNotAllowed                the request is at fault
     ├── NotFound                                                                                 nothing by that name
     ├── AgentUnavailable, AgentFailed                                                            the agent is at fault
     ├── Draining, StoreUnavailable, SessionLimit                                                 the host says: later
@@ -111,14 +111,20 @@ class PreconditionFailed(AntiphonError):
     code = "precondition_failed"
 
 
+class MethodNotAllowed(AntiphonError):
+    """The thing is there, but cannot be asked that way."""
+
+    code = "method_not_allowed"
+
+
 class NotFound(AntiphonError):
     """Nothing by that name; `code` says what kind of thing was looked for."""
 
     code = "not_found"
 
     def __init__(self, kind: str, name: str) -> None:
-        label = kind.replace("_", " ")
-        super().__init__(f"No {label} {name!r} here.", **{f"{kind}_id" if kind != "agent" else "agent": name})
+        super().__init__(f"No {kind} {name!r} here.")
+        self.ids = {"agent" if kind == "agent" else f"{kind}_id": name}
         self.code = f"{kind}_not_found"  # pyright: ignore[reportAttributeAccessIssue]
 
 

@@ -180,6 +180,14 @@ class TurnSteered(Event, frozen=True, kw_only=True):
     message_id: str
 
 
+class TurnSteerDeclined(Event, frozen=True, kw_only=True):
+    """The agent did not take the steer into its turn; it waits on at its place, for a turn of its own or another's."""
+
+    TYPE: ClassVar[str] = "turn.steer_declined"
+    turn_id: str
+    message_id: str
+
+
 class TurnCancelRequested(Event, frozen=True, kw_only=True):
     """The intent to stop the agent's turn. What it says from here on is discarded."""
 
@@ -229,11 +237,12 @@ class PermissionExpired(Event, frozen=True, kw_only=True):
 
 
 class AgentStarted(Event, frozen=True, kw_only=True):
-    """`resume_token` is what a later process needs to go on with this conversation."""
+    """`resume_token` is what a later process needs to go on with this conversation, which is that of `generation`."""
 
     TYPE: ClassVar[str] = "agent.started"
     run_id: str
     agent: str
+    generation: int
     pid: int | None = None
     resume_token: str | None = None
 

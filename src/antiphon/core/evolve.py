@@ -40,6 +40,8 @@ def evolve(session: Session | None, event: e.Event, *, at: int, session_id: str)
         if not isinstance(event, e.SessionCreated):
             raise ImpossibleEvent(f"no session yet: {event.TYPE} cannot happen")
         return Change(_created(event, at, session_id))
+    if session.lifecycle == "deleted":
+        raise ImpossibleEvent(f"{session.id} is deleted: {event.TYPE} cannot happen")
     change = _EVOLVERS[type(event)](session, event, at)
     return Change(replace(change.session, sequence=session.sequence + 1), change.records)
 
@@ -88,7 +90,15 @@ def _status(session: Session, _event: e.SessionStatusChanged, _at: int) -> Chang
 
 def _cleared(session: Session, event: e.SessionCleared, at: int) -> Change:
     move("session", session.lifecycle, event.TYPE)
-    return Change(replace(session, generation=event.generation, resume_token=None, last_turn=None, active_at=at))
+    after = replace(
+        session,
+        generation=event.generation,
+        resume_token=None,
+        last_turn=None,
+        active_at=at,
+        message_at=session.message_at if session.inbox else None,
+    )
+    return Change(after)
 
 
 def _lifecycle(session: Session, event: e.Event, at: int) -> Change:
@@ -96,7 +106,9 @@ def _lifecycle(session: Session, event: e.Event, at: int) -> Change:
 
 
 def _deleted(session: Session, event: e.SessionDeleted, at: int) -> Change:
-    return Change(replace(session, lifecycle=move("session", session.lifecycle, event.TYPE), active_at=at, inbox=()))
+    if session.running or session.inbox:
+        raise ImpossibleEvent(f"{session.id} has messages without an end: {event.TYPE} cannot happen")
+    return _lifecycle(session, event, at)
 
 
 # Messages
@@ -104,11 +116,13 @@ def _deleted(session: Session, event: e.SessionDeleted, at: int) -> Change:
 
 def _accepted(session: Session, event: e.MessageAccepted, at: int) -> Change:
     move("message", NEW, event.TYPE)
+    _unknown((*session.inbox, *(session.running.messages if session.running else ())), event.message_id, event)
     message = Message(
         id=event.message_id,
         session_id=session.id,
         session_key=session.key,
         generation=session.generation,
+        sequence=session.sequence + 1,
         when_busy=event.when_busy,
         accepted_at=at,
     )
@@ -118,7 +132,8 @@ def _accepted(session: Session, event: e.MessageAccepted, at: int) -> Change:
 
 def _edited(session: Session, event: e.MessageEdited, _at: int) -> Change:
     message = _waiting(session, event.message_id, event)
-    edited = replace(message, when_busy=event.when_busy or message.when_busy)
+    resumed = message.resumed and event.text is None  # the agent has the old text only
+    edited = replace(message, when_busy=event.when_busy or message.when_busy, resumed=resumed)
     return Change(replace(session, inbox=_swap(session.inbox, edited)), (edited,))
 
 
@@ -138,6 +153,8 @@ def _requeued(session: Session, event: e.MessageRequeued, _at: int) -> Change:
 
 def _message_ended(session: Session, event: e.MessageEnded, at: int) -> Change:
     message = _named((*session.ending, *session.inbox), event.message_id, event)
+    if message.turn_id != event.turn_id:
+        raise ImpossibleEvent(f"{message.id} is of {message.turn_id}: no end by {event.turn_id} can happen")
     state = move("message", message.state, f"{event.TYPE}:{event.state}")
     ended = replace(message, state=state, error=event.error, ended_at=at, steering=False)
     return Change(
@@ -146,6 +163,8 @@ def _message_ended(session: Session, event: e.MessageEnded, at: int) -> Change:
 
 
 def _reordered(session: Session, event: e.QueueReordered, _at: int) -> Change:
+    if sorted(event.order) != sorted(message.id for message in session.inbox):
+        raise ImpossibleEvent(f"not the order of what waits: {event.TYPE} cannot happen")
     return Change(replace(session, inbox=tuple(_named(session.inbox, id, event) for id in event.order)))
 
 
@@ -164,8 +183,8 @@ def _turn_started(session: Session, event: e.TurnStarted, at: int) -> Change:
             generation=session.generation,
             delivered_as=event.delivered_as,
             started_at=at,
-            steering=False,
             attempts=message.attempts + 1,
+            resumed=message.resumed and message.generation == session.generation,
         )
         for message in (_named(session.inbox, id, event) for id in event.message_ids)
     )
@@ -230,6 +249,12 @@ def _steered(session: Session, event: e.TurnSteered, at: int) -> Change:
     return Change(replace(session, running=running, inbox=_without(session.inbox, steered.id)), (turn, steered))
 
 
+def _steer_declined(session: Session, event: e.TurnSteerDeclined, _at: int) -> Change:
+    _running(session, event)
+    message = replace(_waiting(session, event.message_id, event), steering=False, declined_by=event.turn_id)
+    return Change(replace(session, inbox=_swap(session.inbox, message)), (message,))
+
+
 def _cancel_requested(session: Session, event: e.TurnCancelRequested, _at: int) -> Change:
     running = _running(session, event)
     move("turn", "cancelling" if running.cancelling else "running", event.TYPE)
@@ -253,7 +278,10 @@ def _turn_ended(session: Session, event: e.TurnEnded, at: int) -> Change:
         rolled_back=running.rollback,
     )
     ending = tuple(replace(message, usage=usage or Usage()) for message in running.messages)
-    inbox = tuple(replace(message, steering=False) if message.steering else message for message in session.inbox)
+    parked = tuple(replace(message, steering=False) for message in session.inbox if message.steering)
+    inbox = session.inbox
+    for message in parked:
+        inbox = _swap(inbox, message)
     current = turn.generation == session.generation
     after = replace(
         session,
@@ -263,7 +291,7 @@ def _turn_ended(session: Session, event: e.TurnEnded, at: int) -> Change:
         last_turn=event.state if current else session.last_turn,
         active_at=at,
     )
-    return Change(after, (turn,))
+    return Change(after, (turn, *parked))
 
 
 # Permissions
@@ -272,6 +300,7 @@ def _turn_ended(session: Session, event: e.TurnEnded, at: int) -> Change:
 def _requested(session: Session, event: e.PermissionRequested, at: int) -> Change:
     running = _running(session, event)
     move("permission", NEW, event.TYPE)
+    _unknown(session.permissions, event.permission_id, event)
     permission = Permission(
         id=event.permission_id,
         session_id=session.id,
@@ -314,8 +343,9 @@ def _expired(session: Session, event: e.PermissionExpired, at: int) -> Change:
 
 def _agent_started(session: Session, event: e.AgentStarted, at: int) -> Change:
     move("agent", "up" if session.agent_run else "away", event.TYPE)
-    run = AgentRun(id=event.run_id, generation=session.generation, pid=event.pid, started_at=at)
-    return Change(replace(session, agent_run=run, resume_token=event.resume_token or session.resume_token))
+    run = AgentRun(id=event.run_id, generation=event.generation, pid=event.pid, started_at=at)
+    token = event.resume_token if run.generation == session.generation else None
+    return Change(replace(session, agent_run=run, resume_token=token or session.resume_token))
 
 
 def _agent_resumable(session: Session, event: e.AgentResumable, _at: int) -> Change:
@@ -326,7 +356,8 @@ def _agent_resumable(session: Session, event: e.AgentResumable, _at: int) -> Cha
 
 
 def _agent_exited(session: Session, event: e.AgentExited, _at: int) -> Change:
-    move("agent", "up" if session.agent_run else "away", event.TYPE)
+    run = session.agent_run
+    move("agent", "up" if run and run.id == event.run_id else "away", event.TYPE)
     return Change(replace(session, agent_run=None))
 
 
@@ -342,6 +373,11 @@ def _named(values: tuple[_Named, ...], id: str, event: e.Event) -> _Named:
     if found is None:
         raise ImpossibleEvent(f"{id} is not here: {event.TYPE} cannot happen")
     return found
+
+
+def _unknown(values: tuple[_Named, ...], id: str, event: e.Event) -> None:
+    if any(value.id == id for value in values):
+        raise ImpossibleEvent(f"{id} is here already: {event.TYPE} cannot happen")
 
 
 def _without(values: tuple[_Named, ...], id: str) -> tuple[_Named, ...]:
@@ -384,6 +420,7 @@ _EVOLVERS: dict[type[e.Event], Callable[[Session, Any, int], Change]] = {
     e.TurnUsage: _used,
     e.TurnSteerRequested: _steer_requested,
     e.TurnSteered: _steered,
+    e.TurnSteerDeclined: _steer_declined,
     e.TurnCancelRequested: _cancel_requested,
     e.TurnEnded: _turn_ended,
     e.PermissionRequested: _requested,

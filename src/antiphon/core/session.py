@@ -45,6 +45,8 @@ class Message(Value, frozen=True, kw_only=True):
     session_id: str
     session_key: str | None = None
     generation: int
+    sequence: int
+    """That of its `message.accepted`."""
     state: MessageState = "queued"
     when_busy: WhenBusy
     delivered_as: Delivery | None = None
@@ -56,6 +58,8 @@ class Message(Value, frozen=True, kw_only=True):
     usage: Usage | None = None
     steering: bool = False
     """A steer was handed to the agent in the running turn; it waits on at its place unless the agent took it."""
+    declined_by: str | None = None
+    """The turn whose agent did not take this steer: it is not handed to that one again."""
     attempts: int = 0
     """How many turns were started for it: more than one only after a crash."""
     resumed: bool = False
@@ -155,7 +159,7 @@ class Session(Value, frozen=True, kw_only=True):
     active_at: int
     """When a person, or the agent on a person's behalf, last did something here; what lists are ordered by."""
     message_at: int | None = None
-    """When the last message was accepted: the only activity that a reset policy counts."""
+    """When the generation's last message was accepted: the only activity that a reset policy counts."""
     turns: int = 0
 
     def status(self, now: int | None = None, stall_after_s: float = 300) -> SessionStatus:
@@ -179,6 +183,23 @@ class Session(Value, frozen=True, kw_only=True):
     def unsettled(self) -> bool:
         """Whether a host that starts must look at this session: something runs, waits or was left behind."""
         return self.lifecycle != "deleted" and bool(self.running or self.inbox or self.agent_run or self.permissions)
+
+    @property
+    def steerable(self) -> tuple[Message, ...]:
+        """The waiting steers that can be handed to the running turn now, in the order in which they wait."""
+        running = self.running
+        if running is None or running.cancelling:
+            return ()
+        return tuple(
+            message
+            for message in self.inbox
+            if message.when_busy == "steer" and not message.steering and message.declined_by != running.turn.id
+        )
+
+    def holds(self, message_id: str) -> bool:
+        """Whether that message waits or runs."""
+        running = self.running.messages if self.running else ()
+        return any(message.id == message_id for message in (*self.inbox, *running))
 
     def waiting(self, message_id: str) -> Message | None:
         """The queued message of that id."""

@@ -1,5 +1,7 @@
 """One step of a session: commands decided one after another, their events folded in, to be written in one commit."""
 
+from msgspec.structs import replace
+
 from antiphon.core import commands as c
 from antiphon.core import events as e
 from antiphon.core.decide import Given, Refused, Repeated, decide
@@ -31,8 +33,11 @@ class Step:
         self._session_id = session_id
 
     def take(self, command: c.Command) -> Taken:
-        """Decide a command on the session as it stands now and fold in what follows."""
-        decision = decide(self.session, command, self._given)
+        """Decide a command on the session as it stands now and fold in what follows.
+
+        An idempotency key that was spent earlier in this step counts as spent: the caller need only look in the store.
+        """
+        decision = decide(self.session, self._reattached(command), self._given)
         if not isinstance(decision, Refused | Repeated):
             for event in decision:
                 self._tell(event)
@@ -45,6 +50,14 @@ class Step:
         status = self.session.status()
         if self.before is None or self.before.status() != status:
             self._tell(e.SessionStatusChanged(status=status))
+
+    def _reattached(self, command: c.Command) -> c.Command:
+        if not isinstance(command, c.SendMessage) or command.prior or command.idempotency_key is None:
+            return command
+        for event in self.events:
+            if isinstance(event, e.MessageAccepted) and event.idempotency_key == command.idempotency_key:
+                return replace(command, prior=(event.message_id, event.digest))
+        return command
 
     def _tell(self, event: e.Event) -> None:
         own = _generation(self.session, event)
@@ -65,6 +78,8 @@ class Step:
 
 def _generation(session: Session | None, event: e.Event) -> int | None:
     """The generation that an event belongs to, where that is not simply the session's: a turn stays in its own."""
+    if isinstance(event, e.AgentStarted):
+        return event.generation
     running = session.running if session else None
     if running and getattr(event, "turn_id", None) == running.turn.id:
         return running.turn.generation

@@ -1,7 +1,7 @@
 """The one table of every transition: which event moves what from which state to which.
 
-`evolve` looks every move up here and takes no other; the state diagram of the documentation is drawn from it. A cause is
-an event type, with the outcome that the event carries behind a colon where that decides.
+`evolve` looks every move up here and takes no other; the state diagram of the documentation is drawn from it. A cause
+is an event type, with the outcome that the event carries behind a colon where that decides.
 """
 
 from typing import NamedTuple
