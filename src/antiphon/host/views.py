@@ -150,15 +150,15 @@ class Cancelled(View, frozen=True, kw_only=True):
     confirmed: bool
 
 
-def session_view(session: Session, *, now: int) -> SessionView:
-    """A session as clients see it at a time."""
+def session_view(session: Session, *, now: int, stall_after_s: float = 300.0) -> SessionView:
+    """A session as clients see it at a time (ms since the epoch)."""
     return SessionView(
         id=session.id,
         key=session.key,
         generation=session.generation,
         sequence=session.sequence,
         revision=session.revision,
-        status=session.status(now),
+        status=session.status(now, stall_after_s),
         agent=session.agent,
         cwd=session.cwd,
         model=session.model,

@@ -170,6 +170,10 @@ class Store(Protocol):
         """
         ...
 
+    async def count(self) -> int:
+        """How many living sessions there are."""
+        ...
+
     async def entries(self, session_id: str, *, after: int, limit: int) -> Sequence[Entry]:
         """The journal after a sequence, ascending, at most `limit` entries and about 4 MiB, at least one if any."""
         ...

@@ -1,0 +1,110 @@
+"""Export and import: a session with its whole journal as one JSON object."""
+
+import re
+from typing import Any, cast
+
+import msgspec
+
+from antiphon.core import commands as c
+from antiphon.core import events as e
+from antiphon.core.decide import Given
+from antiphon.core.errors import InvalidRequest
+from antiphon.core.evolve import Record, evolve
+from antiphon.core.session import Message, Permission, Session, Turn
+from antiphon.core.step import Step
+from antiphon.core.table import ImpossibleEvent
+from antiphon.host.actor import new_texts
+from antiphon.ports.ids import Ids
+from antiphon.ports.store import Commit, Store
+
+FORMAT = 1
+PAGE = 500
+
+
+async def exported(store: Store, session: Session) -> dict[str, Any]:
+    """The session and its journal as JSON values."""
+    entries: list[e.Entry] = []
+    while page := await store.entries(session.id, after=len(entries), limit=PAGE):
+        entries += page
+    return {"antiphon_export": FORMAT, "session": msgspec.to_builtins(session), "entries": msgspec.to_builtins(entries)}
+
+
+def imported(document: dict[str, Any], *, ids: Ids, now: int, key: str | None) -> Commit:
+    """The commit that makes a new session, with new ids, of an export; what still ran in it ends as interrupted.
+
+    Raises:
+        InvalidRequest: It is no export, of another format, or its journal is damaged.
+    """
+    if document.get("antiphon_export") != FORMAT:
+        raise InvalidRequest(f"This is no export of antiphon, or of another format than {FORMAT}.")
+    try:
+        entries = msgspec.convert(document.get("entries"), list[e.Entry])
+        renamed = _renamed(entries, ids)
+        return _commit(renamed, now=now, key=key)
+    except (msgspec.ValidationError, ImpossibleEvent, AttributeError, TypeError) as error:
+        raise InvalidRequest("The journal in this export can't be read.", reason=str(error)) from error
+
+
+def _commit(entries: list[e.Entry], *, now: int, key: str | None) -> Commit:
+    session: Session | None = None
+    records: dict[str, Record] = {}
+    events: list[e.Event] = []
+    for place, entry in enumerate(entries, 1):
+        if entry.sequence != place:
+            raise ImpossibleEvent(f"entry {place} has the sequence {entry.sequence}")
+        event = e.event(entry)
+        if isinstance(event, e.SessionCreated):
+            event = msgspec.structs.replace(event, key=key)
+            entries[place - 1] = msgspec.structs.replace(entry, data={**entry.data, "key": key})
+        change = evolve(session, event, at=entry.at, session_id=entry.session_id)
+        session = change.session
+        records.update({record.id: record for record in change.records})
+        events.append(event)
+    if session is None:
+        raise ImpossibleEvent("the journal is empty")
+    step = Step(session, Given(now=now), session_id=session.id)
+    step.take(c.HostDied())
+    step.seal()
+    records.update(step.records)
+    settled = step.session or session
+    return Commit(
+        session=settled,
+        expected=0,
+        entries=(*entries, *step.entries),
+        messages=tuple(record for record in records.values() if isinstance(record, Message)),
+        turns=tuple(record for record in records.values() if isinstance(record, Turn)),
+        permissions=tuple(record for record in records.values() if isinstance(record, Permission)),
+        texts=new_texts(events),
+    )
+
+
+_ID = re.compile(r"(ses|msg|turn|perm|run)_[0-9a-f]{32}")
+_WRITTEN = ("text", "input", "output", "detail", "question", "note")
+"""What persons and agents wrote: an id that stands there is part of it, and stays."""
+
+
+def _renamed(entries: list[e.Entry], ids: Ids) -> list[e.Entry]:
+    names: dict[str, str] = {}
+
+    def new(value: Any) -> Any:
+        if isinstance(value, str):
+            if match := _ID.fullmatch(value):
+                return names.get(value) or names.setdefault(value, ids.new(match[1]))
+            return value
+        if isinstance(value, list | tuple):
+            return [new(item) for item in cast("list[Any]", value)]
+        if isinstance(value, dict):
+            items = cast("dict[str, Any]", value).items()
+            return {name: item if name in _WRITTEN else new(item) for name, item in items}
+        return value
+
+    return [
+        msgspec.structs.replace(
+            entry,
+            session_id=new(entry.session_id),
+            turn_id=new(entry.turn_id),
+            message_id=new(entry.message_id),
+            data=new(entry.data),
+        )
+        for entry in entries
+    ]

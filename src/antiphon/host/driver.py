@@ -1,0 +1,386 @@
+"""The driver of a session's agent: performs what the committed state calls for, and reports what comes of it.
+
+It is told of every commit and compares what is wanted with what it has done, so the same call may come twice and nothing
+is lost when one was missed. What the agent says goes through the same door as any command, marked with the turn and the
+run it belongs to. For every turn that it was given it reports exactly one end.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from antiphon.core import commands as c
+from antiphon.core import events as e
+from antiphon.core.errors import StoreUnavailable
+from antiphon.core.session import Message, Running, Session
+from antiphon.host.context import Context
+from antiphon.host.tasks import Tasks
+from antiphon.ports import agent as port
+from antiphon.ports.store import StoredMessage
+
+log = logging.getLogger("antiphon.host")
+
+PIECE_MAX = 64 * 1024
+"""Characters of one `turn.text`: longer pieces are told in several."""
+
+
+class Desk(Protocol):
+    """Where the driver reports to: the session's actor."""
+
+    async def report(self, command: c.Command) -> None:
+        """Take what the agent said; waits while too much lies unread."""
+        ...
+
+    def wake(self) -> None:
+        """Look again: something that a turn's start depends on has changed."""
+        ...
+
+
+class _Open(msgspec.Struct):
+    """An agent that is open, and what it was last prompted with."""
+
+    run_id: str
+    generation: int
+    agent: port.RunningAgent
+    turn_id: str | None = None
+    """The turn it was prompted with (or began by itself) and has not ended."""
+    ended: asyncio.Event
+    """Set when `turn_id` has ended; a new one for each turn."""
+    gone: asyncio.Event
+    """Set when the agent has exited."""
+    requests: dict[str, str] = {}
+    """Permission ids by the agent's own request ids' permission: permission id -> request id."""
+    closing: bool = False
+
+
+class Driver:
+    """Drives the agent of one session. Its methods are called from the session's actor only."""
+
+    def __init__(self, session_id: str, desk: Desk, context: Context) -> None:
+        self._session_id = session_id
+        self._desk = desk
+        self._context = context
+        self._tasks = Tasks(f"driver:{session_id}")
+        self._open: _Open | None = None
+        self._turn_id: str | None = None
+        self._prompting: asyncio.Task[None] | None = None
+        self._stopping: str | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._outbox: asyncio.Lock = asyncio.Lock()
+
+    # What the actor asks
+
+    @property
+    def away(self) -> bool:
+        """Whether no agent is open, opening or closing."""
+        return self._open is None and self._prompting is None and self._closing is None
+
+    def ready(self, session: Session) -> bool:
+        """Whether a turn can be started: no agent is there, or one that can go on with this generation."""
+        if self._closing or self._prompting:
+            return False
+        opened = self._open
+        return opened is None or (opened.generation == session.generation and not opened.closing)
+
+    def can_steer(self, session: Session) -> bool:
+        """Whether the running turn is in the agent's hands and the agent takes steers."""
+        agent = self._context.agents.get(session.agent)
+        opened, running = self._open, session.running
+        if not agent or not agent.capabilities.steer or not opened or not running:
+            return False
+        return self._prompting is None and opened.turn_id == running.turn.id and not opened.closing
+
+    def look(self, session: Session, events: list[e.Event]) -> None:
+        """A step was committed: begin what its state and events call for. Returns at once."""
+        running = session.running
+        for event in events:
+            if isinstance(event, e.PermissionAnswered):
+                self._tasks.start(self._answer(event), "answer")
+            elif isinstance(event, e.TurnSteerRequested):
+                self._tasks.start(self._steer(event), "steer")
+        if running and running.turn.id != self._turn_id:
+            self._turn_id = running.turn.id
+            if running.turn.origin == "message":
+                self._prompting = self._tasks.start(self._prompt(session, running), "prompt")
+        if running and running.cancelling and self._stopping != running.turn.id:
+            self._stopping = running.turn.id
+            self._tasks.start(self._stop_turn(running.turn.id), "stop_turn")
+        if session.lifecycle == "deleted" and self._prompting:
+            self._tasks.start(self._abandon_prompt(), "abandon")
+        elif not running and self._open and self._unwanted(session, self._open):
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Close the agent: it is idle, or no longer wanted. The actor hears `AgentExited` and is woken."""
+        if self._open and not self._closing and not self._prompting:
+            self._closing = self._tasks.start(self._close(self._open, self._context.patience_s), "close")
+
+    def wake_agent(self, session: Session) -> None:
+        """Open the agent although nothing is to be said to it yet. The caller holds a place for it."""
+        if self.away:
+            self._prompting = self._tasks.start(self._wake(session), "wake")
+
+    async def close(self) -> None:
+        """End the agent and all that this driver does. Nothing of it runs afterwards."""
+        if self._prompting:
+            self._prompting.cancel()
+            await asyncio.wait([self._prompting])
+        if opened := self._open:
+            await self._close(opened, self._context.patience_s)
+        await self._tasks.close()
+
+    def _unwanted(self, session: Session, opened: _Open) -> bool:
+        return session.lifecycle != "active" or opened.generation != session.generation
+
+    # Opening and prompting
+
+    async def _wake(self, session: Session) -> None:
+        try:
+            await self._ensure_open(session)
+        except port.OpenFailed as error:
+            await self._desk.report(c.AgentWrote(text=f"The agent could not be started: {error}"))
+        finally:
+            self._prompting = None
+            self._desk.wake()
+
+    async def _prompt(self, session: Session, running: Running) -> None:
+        turn_id = running.turn.id
+        try:
+            parts = await self._parts(running.messages)
+            opened = await self._ensure_open(session)
+            opened.turn_id, opened.ended = turn_id, asyncio.Event()
+            await opened.agent.prompt(turn_id, parts)
+        except port.OpenFailed as error:
+            await self._desk.report(c.AgentUnavailable(turn_id=turn_id, detail=str(error)))
+        except Exception as error:
+            log.error("a prompt failed", exc_info=error, extra={"action": "prompt_failed", "session_id": self._session_id})
+            detail = f"The agent could not be prompted: {type(error).__name__}."
+            await self._desk.report(c.AgentUnavailable(turn_id=turn_id, detail=detail))
+            if self._open:
+                await self._close(self._open, 0)
+        finally:
+            self._prompting = None
+            self._desk.wake()
+
+    async def _ensure_open(self, session: Session) -> _Open:
+        """The open agent, opened now if need be.
+
+        Raises:
+            OpenFailed: It can't be started.
+        """
+        if self._open and self._open.closing:
+            await self._open.gone.wait()
+        if self._open:
+            return self._open
+        agent = self._context.agents.get(session.agent)
+        if agent is None:
+            raise port.OpenFailed(f"This host knows no agent {session.agent!r}. See `antiphon agent list`.")
+        spec = port.AgentSpec(
+            name=session.agent,
+            session_id=session.id,
+            session_key=session.key,
+            generation=session.generation,
+            cwd=session.cwd or self._context.workspace(session.id),
+            model=session.model,
+            settings=session.settings,
+            environment=self._context.environment(),
+        )
+        timeout_s = self._context.settings.open_timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                running = await agent.open(spec, session.resume_token)
+        except TimeoutError:
+            raise port.OpenFailed(f"The agent {session.agent!r} did not start within {timeout_s:g} s.") from None
+        run_id = self._context.ids.new("run")
+        opened = _Open(
+            run_id=run_id, generation=session.generation, agent=running, ended=asyncio.Event(), gone=asyncio.Event()
+        )
+        self._open = opened
+        await self._desk.report(c.AgentOpened(run_id=run_id, pid=running.pid, resume_token=running.resume_token))
+        self._tasks.start(self._read(opened), "read")
+        return opened
+
+    async def _parts(self, messages: tuple[Message, ...]) -> tuple[port.Part, ...]:
+        stored = await self._texts([message.id for message in messages])
+        parts: list[port.Part] = []
+        for each in stored:
+            text = RESUMED if each.message.resumed else each.text
+            parts.append(port.Part(text=text, message_id=each.message.id))
+            parts += [
+                port.Part(path=file["path"], media_type=file.get("media_type"), message_id=each.message.id)
+                for file in each.files
+            ]
+        return tuple(parts)
+
+    async def _texts(self, message_ids: list[str]) -> Sequence[StoredMessage]:
+        """What was written, however long the store is away: the turn has started, its messages must not be lost."""
+        while True:
+            try:
+                return await self._context.store.messages(message_ids)
+            except StoreUnavailable as error:
+                log.warning("the store is away", extra={"action": "store_unavailable", "code": error.code})
+                await self._context.clock.sleep(0.5 + self._context.random.random())
+
+    # Listening
+
+    async def _read(self, opened: _Open) -> None:
+        exited = port.Exited(reason="silent", detail="Its adapter fell silent.")
+        try:
+            async for said in opened.agent.said():
+                if isinstance(said, port.Exited):
+                    exited = said
+                    break
+                await self._heard(opened, said)
+        except Exception as error:
+            log.error("an adapter failed", exc_info=error, extra={"action": "adapter_failed", "session_id": self._session_id})
+            exited = port.Exited(reason="adapter_failed", detail=f"Its adapter failed: {type(error).__name__}.")
+        if exited.reason in ("silent", "adapter_failed"):
+            await opened.agent.close(0)
+        await self._gone(opened, exited)
+
+    async def _gone(self, opened: _Open, exited: port.Exited) -> None:
+        if self._open is opened:
+            self._open = None
+        opened.gone.set()
+        turn_id, opened.turn_id = opened.turn_id, None
+        opened.ended.set()
+        await self._desk.report(
+            c.AgentExited(
+                run_id=opened.run_id,
+                turn_id=turn_id,
+                exit_code=exited.exit_code,
+                reason=exited.reason,
+                detail=exited.detail,
+            )
+        )
+        self._desk.wake()
+
+    async def _heard(self, opened: _Open, said: port.Said) -> None:
+        report = self._desk.report
+        match said:
+            case port.Text(turn_id=turn_id, text=text):
+                for start in range(0, len(text), PIECE_MAX):
+                    piece = e.TurnText(turn_id=turn_id, text=text[start : start + PIECE_MAX])
+                    await report(c.AgentSaid(turn_id=turn_id, said=piece))
+            case port.Asked():
+                await self._asked(opened, said)
+            case port.Steered():
+                await report(c.AgentSteered(turn_id=said.turn_id, message_id=said.message_id, taken=said.taken))
+            case port.Began(turn_id=turn_id):
+                if opened.turn_id is None:
+                    opened.turn_id, opened.ended = turn_id, asyncio.Event()
+                await report(c.AgentBegan(turn_id=turn_id))
+            case port.Ended():
+                await self._turn_over(opened, said)
+            case port.Resumable(resume_token=token):
+                await report(c.AgentCanResume(run_id=opened.run_id, resume_token=token))
+            case port.Wrote(text=text):
+                await report(c.AgentWrote(text=text))
+            case _:
+                if event := _event(said):
+                    await report(c.AgentSaid(turn_id=event.turn_id, said=event))
+
+    async def _turn_over(self, opened: _Open, said: port.Ended) -> None:
+        if opened.turn_id == said.turn_id:
+            opened.turn_id = None
+            opened.ended.set()
+            opened.requests = {}
+        await self._desk.report(
+            c.AgentEnded(turn_id=said.turn_id, error=said.error, cancelled=said.cancelled, usage=said.usage)
+        )
+
+    async def _asked(self, opened: _Open, said: port.Asked) -> None:
+        permission_id = self._context.ids.new("perm")
+        opened.requests = {**opened.requests, permission_id: said.request_id}
+        deadline_s = self._context.settings.permission_deadline_s
+        now = self._context.clock.now()
+        await self._desk.report(
+            c.AgentAsked(
+                permission_id=permission_id,
+                turn_id=said.turn_id,
+                question=said.question,
+                tool=said.tool,
+                options=said.options,
+                deadline_at=None if deadline_s is None else now + int(deadline_s * 1000),
+            )
+        )
+
+    # Speaking to an agent that runs
+
+    async def _answer(self, event: e.PermissionAnswered) -> None:
+        opened = self._open
+        request_id = opened.requests.get(event.permission_id) if opened else None
+        if opened and request_id is not None:
+            async with self._outbox:
+                await opened.agent.answer(request_id, event.decision == "allow", event.option_id, event.note)
+
+    async def _steer(self, event: e.TurnSteerRequested) -> None:
+        opened = self._open
+        stored = await self._texts([event.message_id])
+        if not opened or not stored or opened.turn_id != event.turn_id:
+            await self._desk.report(c.AgentSteered(turn_id=event.turn_id, message_id=event.message_id, taken=False))
+            return
+        parts = (port.Part(text=stored[0].text, message_id=event.message_id),)
+        async with self._outbox:
+            await opened.agent.steer(event.turn_id, event.message_id, parts)
+
+    async def _stop_turn(self, turn_id: str) -> None:
+        """Make the agent stop that turn: by asking, then by ending it with everything below it."""
+        if self._prompting:
+            await self._abandon_prompt()
+        opened = self._open
+        if opened is None or opened.turn_id != turn_id:
+            await self._desk.report(c.AgentEnded(turn_id=turn_id, cancelled=True))
+            return
+        ended = opened.ended
+        try:
+            async with asyncio.timeout(self._context.grace_s):
+                async with self._outbox:
+                    await opened.agent.cancel(turn_id)
+                await ended.wait()
+        except TimeoutError:
+            await self._close(opened, min(1.0, self._context.patience_s))
+
+    async def _abandon_prompt(self) -> None:
+        """Break off an opening or a prompt. An agent that has read half of one is ended: it can't be trusted on."""
+        prompting, opened = self._prompting, self._open
+        if prompting is None:
+            return
+        prompting.cancel()
+        await asyncio.wait([prompting])
+        self._prompting = None
+        if opened and opened.turn_id is not None:
+            await self._close(opened, 0)
+
+    async def _close(self, opened: _Open, patience_s: float) -> None:
+        opened.closing = True
+        try:
+            await opened.agent.close(patience_s)
+            await opened.gone.wait()
+        finally:
+            self._closing = None
+            self._desk.wake()
+
+
+RESUMED = (
+    "The connection was interrupted while you were working on my last message. "
+    "Go on where you stopped; do not repeat what is done already."
+)
+"""What an agent that still knows the cut turn is told instead of the message."""
+
+_SAID: dict[type[port.Said], Callable[..., e.Event]] = {
+    port.Thought: e.TurnThought,
+    port.ToolStarted: e.TurnToolStarted,
+    port.ToolEnded: e.TurnToolEnded,
+    port.Used: e.TurnUsage,
+}
+
+
+def _event(said: port.Said) -> e.TurnThought | e.TurnToolStarted | e.TurnToolEnded | e.TurnUsage | None:
+    """The event that says the same as the agent did."""
+    kind = _SAID.get(type(said))
+    fields = {name: getattr(said, name) for name in said.__struct_fields__}
+    return kind(**fields) if kind else None  # pyright: ignore[reportReturnType]

@@ -1,0 +1,149 @@
+"""Fan-out: what is durable reaches whoever waits for a message or follows a session.
+
+A viewer is not pushed to. It holds a sequence and pulls what comes after it: from a short memory of the newest entries while
+it keeps up, from the store when it has fallen behind. So a slow viewer costs no memory, and nobody waits for it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+from antiphon.core.events import Entry
+from antiphon.host.views import Receipt
+from antiphon.ports.store import Store
+
+RECENT_MAX = 1024
+PAGE = 256
+
+
+class Topic:
+    """The newest entries of one session that somebody follows."""
+
+    def __init__(self) -> None:
+        self.recent: deque[Entry] = deque(maxlen=RECENT_MAX)
+        self.wakers: set[asyncio.Event] = set()
+        self.ended = False
+
+    def after(self, sequence: int) -> list[Entry] | None:
+        """The entries after a sequence, at most a page; None when they reach back further than this memory."""
+        if not self.recent or self.recent[0].sequence > sequence + 1:
+            return None
+        newer = self.recent[-1].sequence - sequence
+        first = max(0, len(self.recent) - newer)
+        return [self.recent[index] for index in range(first, min(first + PAGE, len(self.recent)))]
+
+
+class Fanout:
+    """Who waits for what."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._topics: dict[str, Topic] = {}
+        self._waiters: dict[str, set[asyncio.Future[Receipt]]] = {}
+        self._feeders: set[asyncio.Event] = set()
+        self._closed = False
+
+    @property
+    def viewers(self) -> int:
+        """How many follow a session or the feed."""
+        return sum(len(topic.wakers) for topic in self._topics.values()) + len(self._feeders)
+
+    def publish(self, session_id: str, entries: tuple[Entry, ...]) -> None:
+        """Tell of entries that are durable. Call it in their order."""
+        if topic := self._topics.get(session_id):
+            topic.recent.extend(entries)
+            topic.ended = topic.ended or entries[-1].type == "session.deleted"
+            for waker in topic.wakers:
+                waker.set()
+        for waker in self._feeders:
+            waker.set()
+
+    def moved(self, session_id: str) -> None:
+        """Tell that others wrote to the session: whoever follows it reads on from the store."""
+        if topic := self._topics.get(session_id):
+            topic.recent.clear()
+            for waker in topic.wakers:
+                waker.set()
+        for waker in self._feeders:
+            waker.set()
+
+    def close(self) -> None:
+        """Let all who follow or wait come to their end."""
+        self._closed = True
+        wakers = [waker for topic in self._topics.values() for waker in topic.wakers]
+        for waker in (*wakers, *self._feeders):
+            waker.set()
+        for futures in list(self._waiters.values()):
+            for future in futures:
+                future.cancel()
+
+    # Waiting for a message's end
+
+    @contextmanager
+    def waiting(self, message_id: str) -> Iterator[asyncio.Future[Receipt]]:
+        """A future that holds the message's receipt once its end is durable. Take it before you look at the message."""
+        future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        waiters = self._waiters.setdefault(message_id, set())
+        waiters.add(future)
+        try:
+            yield future
+        finally:
+            waiters.discard(future)
+            if not waiters and self._waiters.get(message_id) is waiters:
+                del self._waiters[message_id]
+
+    def awaited(self, message_id: str) -> bool:
+        """Whether somebody waits for this message."""
+        return message_id in self._waiters
+
+    def ended(self, receipt: Receipt) -> None:
+        """Tell everyone who waits for this message that it has ended."""
+        for future in self._waiters.get(receipt.id, ()):
+            if not future.done():
+                future.set_result(receipt)
+
+    # Following
+
+    async def follow(self, session_id: str, after: int) -> AsyncIterator[Entry]:
+        """The entries of a session after a sequence, then as they become durable; ends with `session.deleted`.
+
+        Ends too when the host closes. Nothing is left out and nothing comes twice.
+        """
+        topic, waker = self._topics.setdefault(session_id, Topic()), asyncio.Event()
+        topic.wakers.add(waker)
+        try:
+            while not self._closed:
+                waker.clear()
+                entries = topic.after(after)
+                if entries is None:
+                    entries = await self._store.entries(session_id, after=after, limit=PAGE)
+                for entry in entries:
+                    after = entry.sequence
+                    yield entry
+                    if entry.type == "session.deleted":
+                        return
+                if not entries:
+                    if topic.ended:
+                        return
+                    await waker.wait()
+        finally:
+            topic.wakers.discard(waker)
+            if not topic.wakers and self._topics.get(session_id) is topic:
+                del self._topics[session_id]
+
+    async def follow_all(self, after: str) -> AsyncIterator[tuple[str, Entry]]:
+        """The entries of all sessions after a position of the feed, with their positions, then as they come."""
+        waker = asyncio.Event()
+        self._feeders.add(waker)
+        try:
+            while not self._closed:
+                waker.clear()
+                found = await self._store.feed(after=after, limit=PAGE)
+                for place in found:
+                    after = place.position
+                    yield place.position, place.entry
+                if not found:
+                    await waker.wait()
+        finally:
+            self._feeders.discard(waker)

@@ -1,0 +1,476 @@
+"""The host: it keeps the sessions' actors, carries out what clients ask, starts with recovery and ends in good order."""
+
+import asyncio
+import logging
+import os
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+from antiphon.core import commands as c
+from antiphon.core import errors
+from antiphon.core.decide import Given
+from antiphon.core.names import key_problem
+from antiphon.core.session import Session
+from antiphon.core.step import Step
+from antiphon.host.actor import SessionActor
+from antiphon.host.archive import exported, imported
+from antiphon.host.context import Context
+from antiphon.host.fanout import Fanout
+from antiphon.host.following import Following
+from antiphon.host.places import Places
+from antiphon.host.service import HostStatus, NewMessage, NewSession
+from antiphon.host.session_settings import check_settings
+from antiphon.host.settings import HostSettings
+from antiphon.host.tasks import Tasks
+from antiphon.host.views import Cancelled, Page, PermissionView, Receipt, SessionView, TurnView
+from antiphon.ports.agent import Agent
+from antiphon.ports.clock import Clock
+from antiphon.ports.ids import Ids
+from antiphon.ports.store import Commit, KeyTaken, Store
+
+log = logging.getLogger("antiphon.host")
+
+HOMES_MAX = 20_000
+RECOVERIES_AT_ONCE = 64
+SWEEP_S = 0.5
+HURRIED_GRACE_S = 2.0
+
+
+class Host(Following):
+    """A host over a store. `start` it before use; `stop` it in the end, however it went."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        agents: Mapping[str, Agent],
+        clock: Clock,
+        ids: Ids,
+        settings: HostSettings | None = None,
+        workspace: Callable[[str], str],
+        environment: Callable[[], Mapping[str, str]] = dict,
+        seed: int | None = None,
+        store_name: str = "",
+    ) -> None:
+        """Args:
+        store: Where sessions are kept; the caller opens and closes it.
+        agents: The agents by name.
+        clock, ids: Time, and names for new things.
+        settings: Limits and deadlines.
+        workspace: Makes the working directory of a session that names none, and returns its absolute path.
+        environment: The environment that agents are given.
+        seed: Of the jitter in retries; None for a random one.
+        store_name: What `status` calls the store.
+        """
+        settings = settings or HostSettings()
+        super().__init__(
+            Context(
+                host_id=ids.new("host"),
+                store=store,
+                clock=clock,
+                ids=ids,
+                agents=agents,
+                settings=settings,
+                places=Places(settings.max_agents),
+                fanout=Fanout(store),
+                random=random.Random(seed),  # noqa: S311 - jitter, not secrets
+                workspace=workspace,
+                environment=environment,
+                patience_s=settings.close_patience_s,
+                grace_s=settings.cancel_grace_s,
+            )
+        )
+        self._store_name = store_name
+        self._tasks = Tasks("host")
+        self._homes: OrderedDict[str, str] = OrderedDict()
+        self._hurry = asyncio.Event()
+        self._started_at = clock.monotonic()
+
+    # Life
+
+    async def start(self) -> None:
+        """Settle what an earlier host left, then let the queues run. Returns when every session is settled."""
+        pending = list(await self.context.store.unsettled())
+        gate = asyncio.Semaphore(RECOVERIES_AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            for session_id in pending:
+                group.create_task(self._recover(session_id, gate))
+        self._tasks.start(self._sweep(), "sweep")
+        self._tasks.start(self._purge(), "purge")
+
+    async def _recover(self, session_id: str, gate: asyncio.Semaphore) -> None:
+        """Settle one session. Trouble with it stays with it (P13)."""
+        async with gate:
+            try:
+                session = await self.context.store.load(session_id)
+                if session is None:
+                    return
+                agent = self.context.agents.get(session.agent)
+                await self.actor(session_id).ask(
+                    c.HostDied(
+                        on_crash=session.settings.get("on_crash", self.context.settings.on_crash),
+                        can_resume=bool(agent and agent.capabilities.resume and session.resume_token),
+                    )
+                )
+            except errors.AntiphonError as error:
+                log.error(
+                    "a session could not be recovered",
+                    extra={"action": "recovery_failed", "session_id": session_id, "code": error.code},
+                )
+
+    def hurry(self) -> None:
+        """Shut down at once: running turns get no more time, agents no more patience."""
+        self._hurry.set()
+        self.context.patience_s = 0.0
+        self.context.grace_s = 0.0
+
+    def drain(self) -> None:
+        """Take nothing new from now on, and start no turn. What was accepted is kept, and runs after the next start."""
+        self.context.draining = True
+
+    async def stop(self) -> None:
+        """Drain, give running turns their time, interrupt them, end the agents. The store stays open. Idempotent."""
+        self.drain()
+        await self._wait_for_turns(self.context.settings.drain_s)
+        self.context.grace_s = min(HURRIED_GRACE_S, self.context.grace_s)
+        self.context.patience_s = min(1.0, self.context.patience_s)
+        for actor in self._busy():
+            await actor.report(c.ShutDown())
+        await self._wait_for_turns(self.context.grace_s + self.context.patience_s + 2)
+        await self._tasks.close()
+        closing = [asyncio.ensure_future(actor.close()) for actor in self._actors.values()]
+        if closing:
+            await asyncio.wait(closing)
+        self._actors.clear()
+        self.context.fanout.close()
+
+    def _busy(self) -> list[SessionActor]:
+        return [actor for actor in self._actors.values() if actor.session and actor.session.running]
+
+    async def _wait_for_turns(self, seconds: float) -> None:
+        waits = [asyncio.ensure_future(actor.until(_at_rest(actor))) for actor in self._busy()]
+        if not waits:
+            return
+        hurried = asyncio.ensure_future(self._hurry.wait())
+        everyone = asyncio.gather(*waits)
+        await asyncio.wait({everyone, hurried}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        everyone.cancel()
+        hurried.cancel()
+        await asyncio.gather(everyone, hurried, return_exceptions=True)
+
+    # Upkeep
+
+    async def _sweep(self) -> None:
+        """Once a moment: let idle agents go, put quiet actors to sleep, let questions expire."""
+        while True:
+            await self.context.clock.sleep(SWEEP_S)
+            now, settings = self.context.clock.monotonic(), self.context.settings
+            for session_id, actor in list(self._actors.items()):
+                if actor.idle and now - actor.touched_at > settings.agent_idle_s:
+                    actor.let_go()
+                elif actor.asleep and now - actor.touched_at > settings.awake_idle_s:
+                    del self._actors[session_id]
+                    self._tasks.start(actor.close(), "sleep")
+                elif actor.session and actor.session.permissions:
+                    await self._expire(actor, actor.session)
+
+    async def _expire(self, actor: SessionActor, session: Session) -> None:
+        now = self.context.clock.now()
+        for permission in session.permissions:
+            if permission.deadline_at is not None and permission.deadline_at <= now:
+                decision = self.context.settings.permission_default
+                await actor.report(c.ExpirePermission(permission_id=permission.id, decision=decision))
+
+    async def _purge(self) -> None:
+        """Take away, in small steps, what deleted sessions left."""
+        while True:
+            await self.context.clock.sleep(10)
+            try:
+                while await self.context.store.purge(500):
+                    await self.context.clock.sleep(0.05)
+            except errors.StoreUnavailable as error:
+                log.warning("a purge did not succeed", extra={"action": "purge_failed", "code": error.code})
+
+    # Sessions
+
+    def actor(self, session_id: str) -> SessionActor:
+        """The actor of a session, made now if it sleeps. Use it before the next `await`."""
+        actor = self._actors.get(session_id)
+        if actor is None:
+            actor = self._actors[session_id] = SessionActor(session_id, self.context)
+        return actor
+
+    async def create_session(self, new: NewSession, *, return_existing: bool) -> tuple[SessionView, bool]:
+        """See `Service.create_session`."""
+        self._take_new()
+        self._check(new)
+        await self._check_room()
+        try:
+            return self.shown(await self._create(new)), True
+        except KeyTaken as taken:
+            if return_existing and new.key:
+                return await self.session(new.key), False
+            detail = f"Key {new.key!r} belongs to session {taken.session_id}. Use it, or choose another key."
+            raise errors.Exists(detail, session_id=taken.session_id, key=new.key) from None
+
+    async def _create(self, new: NewSession) -> Session:
+        """Raises KeyTaken when the key is in use."""
+        session_id = self.context.ids.new("ses")
+        step = Step(None, Given(now=self.context.clock.now()), session_id=session_id)
+        fields: dict[str, Any] = {name: getattr(new, name) for name in new.__struct_fields__}
+        step.take(c.CreateSession(session_id=session_id, **fields))
+        step.seal()
+        assert step.session is not None, "a session was just created"
+        await self.context.store.commit(Commit(session=step.session, expected=0, entries=tuple(step.entries)))
+        self.context.fanout.publish(session_id, tuple(step.entries))
+        return step.session
+
+    def _take_new(self) -> None:
+        if self.context.draining:
+            raise errors.Draining("The host is shutting down. Try again once it has started anew.", retry_after_s=5)
+
+    def _check(self, new: NewSession) -> None:
+        if new.key is not None and (problem := key_problem(new.key)):
+            raise errors.InvalidRequest(problem, field="key")
+        if new.agent not in self.context.agents:
+            raise errors.NotFound("agent", new.agent)
+        self._check_cwd(new.cwd)
+        check_settings(new.settings)
+
+    def _check_cwd(self, cwd: Any) -> None:
+        if cwd is not None and not (os.path.isabs(cwd) and os.path.isdir(cwd)):
+            raise errors.InvalidRequest("`cwd` must be an existing directory, as an absolute path.", field="cwd")
+
+    async def _check_room(self) -> None:
+        limit = self.context.settings.max_sessions
+        if limit is not None and await self.context.store.count() >= limit:
+            detail = f"This host keeps {limit} sessions already. Delete one, or raise `max_sessions`."
+            raise errors.SessionLimit(detail, retry_after_s=60)
+
+    async def patch_session(self, ref: str, changes: dict[str, Any], *, if_match: int | None) -> SessionView:
+        """See `Service.patch_session`."""
+        check_settings(changes.get("settings") or {})
+        self._check_cwd(changes.get("cwd"))
+        accepted = await self._ask(ref, c.PatchSession(changes=changes, if_match=if_match))
+        return self.shown(accepted)
+
+    async def stop_session(self, ref: str) -> SessionView:
+        """See `Service.stop_session`."""
+        session = await self._ask(ref, c.StopSession())
+        actor = self.actor(session.id)
+        await self._bounded(actor, lambda: actor.agent_away and not (actor.session and actor.session.running))
+        return self.shown(await self.load(session.id))
+
+    async def resume_session(self, ref: str) -> SessionView:
+        """See `Service.resume_session`."""
+        self._take_new()
+        session = await self._ask(ref, c.ResumeSession())
+        if not session.inbox and not session.running:
+            self.actor(session.id).wake_agent()
+        return self.shown(session)
+
+    async def clear_session(self, ref: str) -> SessionView:
+        """See `Service.clear_session`."""
+        return self.shown(await self._ask(ref, c.ClearSession()))
+
+    async def delete_session(self, ref: str) -> None:
+        """See `Service.delete_session`."""
+        session = await self._ask(ref, c.DeleteSession())
+        actor = self.actor(session.id)
+        await self._bounded(actor, lambda: actor.agent_away)
+        if self._actors.get(session.id) is actor and actor.asleep:
+            del self._actors[session.id]
+            await actor.close()
+
+    async def _ask(self, ref: str, command: c.Command) -> Session:
+        """Have a command carried out; the session after it."""
+        session_id = await self.resolve(ref)
+        try:
+            return (await self.actor(session_id).ask(command)).session
+        except errors.NotFound as error:
+            raise _named(error, ref) from None
+
+    async def _bounded(self, actor: SessionActor, true: Callable[[], bool]) -> bool:
+        """Wait until something holds of an actor, for as long as ending an agent can take at the most."""
+        settings = self.context.settings
+        try:
+            async with asyncio.timeout(settings.cancel_grace_s + 2 * settings.close_patience_s + 10):
+                await actor.until(true)
+        except TimeoutError:
+            return False
+        return True
+
+    # Messages
+
+    async def send(self, ref: str, message: NewMessage, *, create: NewSession | None = None) -> Receipt:
+        """See `Service.send`."""
+        self._take_new()
+        if create is not None:
+            self._check(create)
+        fields: dict[str, Any] = {name: getattr(message, name) for name in message.__struct_fields__}
+        command = c.SendMessage(message_id=self.context.ids.new("msg"), **fields)
+        for attempt in range(1, self.context.settings.conflict_attempts + 1):
+            session_id = await self._find_or_make(ref, create)
+            try:
+                accepted = await self.actor(session_id).ask(command)
+            except errors.NotFound as error:  # it was deleted since it was found
+                if create is None or attempt == self.context.settings.conflict_attempts:
+                    raise _named(error, ref) from None
+                continue
+            message_id = accepted.repeats or command.message_id
+            self._remember_home(message_id, session_id)
+            return await self.receipt(message_id)
+        raise errors.Conflict(f"Session {ref!r} was deleted and made again all the time. Try again.", retry_after_s=1)
+
+    async def _find_or_make(self, ref: str, create: NewSession | None) -> str:
+        try:
+            return await self.resolve(ref)
+        except errors.NotFound:
+            if create is None:
+                raise
+        await self._check_room()
+        try:
+            return (await self._create(create)).id
+        except KeyTaken as taken:
+            return taken.session_id
+
+    def _remember_home(self, message_id: str, session_id: str) -> None:
+        self._homes[message_id] = session_id
+        if len(self._homes) > HOMES_MAX:
+            self._homes.popitem(last=False)
+
+    async def receipt(self, message_id: str) -> Receipt:
+        """See `Service.receipt`. What waits or runs is told from memory, where its actor is awake."""
+        actor = self._actors.get(self._homes.get(message_id, ""))
+        return (actor and actor.receipt(message_id)) or await super().receipt(message_id)
+
+    async def wait_message(self, message_id: str, seconds: float | None) -> Receipt:
+        """See `Service.wait_message`."""
+        with self.context.fanout.waiting(message_id) as ended:
+            now = await self.receipt(message_id)
+            if now.ended_at is not None:
+                return now
+            await asyncio.wait({ended}, timeout=seconds)
+            if ended.done() and not ended.cancelled():
+                return ended.result()
+        return await self.receipt(message_id)
+
+    async def _session_of(self, message_id: str) -> str:
+        stored = await self.context.store.message(message_id)
+        if stored is None:
+            raise errors.NotFound("message", message_id)
+        return stored.message.session_id
+
+    async def edit_message(self, message_id: str, *, text: str | None, when_busy: Any) -> Receipt:
+        """See `Service.edit_message`."""
+        session_id = await self._session_of(message_id)
+        await self.actor(session_id).ask(c.EditMessage(message_id=message_id, text=text, when_busy=when_busy))
+        return await self.receipt(message_id)
+
+    async def withdraw_message(self, message_id: str) -> Receipt:
+        """See `Service.withdraw_message`. Of a withdrawn message it answers its receipt."""
+        session_id = await self._session_of(message_id)
+        try:
+            await self.actor(session_id).ask(c.WithdrawMessage(message_id=message_id))
+        except errors.NotEditable:
+            if (now := await self.receipt(message_id)).state != "withdrawn":
+                raise
+            return now
+        return await self.receipt(message_id)
+
+    async def reorder(self, ref: str, order: tuple[str, ...]) -> Page:
+        """See `Service.reorder`."""
+        session = await self._ask(ref, c.ReorderQueue(order=order))
+        return await self.queue(session.id)
+
+    # Turns
+
+    async def cancel_turn(self, turn_id: str) -> Cancelled:
+        """See `Service.cancel_turn`."""
+        turn = await self._turn(turn_id)
+        actor = self.actor(turn.session_id)
+        await actor.ask(c.CancelTurn(turn_id=turn_id))
+        confirmed = await self._bounded(actor, lambda: not _runs(actor, turn_id))
+        now = await self.context.store.turn(turn_id)
+        return Cancelled(turn_id=turn_id, state=now.state if now else "cancelled", confirmed=confirmed)
+
+    async def wait_turn(self, turn_id: str, seconds: float | None) -> TurnView:
+        """See `Service.wait_turn`."""
+        turn = await self._turn(turn_id)
+        if turn.ended_at is None:
+            actor = self.actor(turn.session_id)
+            waiting = asyncio.ensure_future(actor.until(lambda: actor.session is not None and not _runs(actor, turn_id)))
+            try:
+                await asyncio.wait({waiting}, timeout=seconds)
+            finally:
+                waiting.cancel()
+        return await self.turn(turn_id)
+
+    # Permissions
+
+    async def answer_permission(
+        self, permission_id: str, *, decision: str, option_id: str | None, note: str | None, by: str | None
+    ) -> PermissionView:
+        """See `Service.answer_permission`."""
+        permission = await self.permission(permission_id)
+        answer = c.AnswerPermission(
+            permission_id=permission_id, decision=decision, option_id=option_id, note=note, by=by
+        )
+        await self.actor(permission.session_id).ask(answer)
+        return await self.permission(permission_id)
+
+    # Whole sessions
+
+    async def export_session(self, ref: str) -> dict[str, Any]:
+        """See `Service.export_session`."""
+        return await exported(self.context.store, await self.load(ref))
+
+    async def import_session(self, document: dict[str, Any]) -> SessionView:
+        """See `Service.import_session`."""
+        self._take_new()
+        await self._check_room()
+        key = (document.get("session") or {}).get("key")
+        for wanted in (key, None):
+            commit = imported(document, ids=self.context.ids, now=self.context.clock.now(), key=wanted)
+            try:
+                await self.context.store.commit(commit)
+            except KeyTaken:
+                continue
+            self.context.fanout.publish(commit.session.id, commit.entries)
+            self.actor(commit.session.id).wake()
+            return self.shown(commit.session)
+        raise errors.Conflict("The session could not be imported. Try again.", retry_after_s=1)
+
+    async def status(self) -> HostStatus:
+        """See `Service.status`."""
+        sessions = [actor.session for actor in self._actors.values() if actor.session]
+        return HostStatus(
+            version=version("antiphon"),
+            draining=self.context.draining,
+            store=self._store_name,
+            epoch=self.context.store.epoch,
+            agents_open=sum(not actor.agent_away for actor in self._actors.values()),
+            max_agents=self.context.settings.max_agents,
+            sessions_awake=len(self._actors),
+            turns_running=sum(session.running is not None for session in sessions),
+            messages_queued=sum(len(session.inbox) for session in sessions),
+            viewers=self.context.fanout.viewers,
+            uptime_s=self.context.clock.monotonic() - self._started_at,
+        )
+
+
+def _runs(actor: SessionActor, turn_id: str) -> bool:
+    running = actor.session.running if actor.session else None
+    return running is not None and running.turn.id == turn_id
+
+
+def _at_rest(actor: SessionActor) -> Callable[[], bool]:
+    return lambda: not (actor.session and actor.session.running)
+
+
+def _named(error: errors.NotFound, ref: str) -> errors.NotFound:
+    """The same, by the name that the client used."""
+    return errors.NotFound("session", ref) if error.code == "session_not_found" else error

@@ -1,0 +1,40 @@
+"""The real clock and the real ids: the one place that asks the machine for time and randomness."""
+
+import asyncio
+import secrets
+import time
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> int:
+        """Milliseconds since the epoch, UTC."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Let that much time pass."""
+        await asyncio.sleep(seconds)
+
+
+class SystemIds:
+    """UUIDv7 ids (RFC 9562 section 5.7) as 32 hexadecimal digits behind a prefix.
+
+    They ascend within a process: 12 bits of counter (section 6.2, method 1) follow the millisecond, and when the counter
+    is used up, or the clock goes back, the millisecond is taken on from the last one.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def new(self, prefix: str) -> str:
+        """A new id such as `msg_0198c5a2…`; later ones compare greater."""
+        tick = (time.time_ns() // 1_000_000) << 12
+        self._last = max(tick, self._last + 1)
+        value = ((self._last >> 12) << 80) | (0x7 << 76) | ((self._last & 0xFFF) << 64)
+        value |= (0b10 << 62) | secrets.randbits(62)
+        return f"{prefix}_{value:032x}"
