@@ -1,0 +1,1 @@
+"""What both SQL stores do, as generators of statements: an engine's driver runs them, `sql, args` out, rows in."""

@@ -1,0 +1,44 @@
+"""The form of a store command: a generator that yields statements, is sent their rows, and returns its result.
+
+SQL is what SQLite and PostgreSQL both understand, with `$1`, `$2`… as parameters. A command never sees a connection:
+the driver gives it a transaction, and rolls back when it raises.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+Row = Sequence[Any]
+Statement = tuple[str, tuple[Any, ...]]
+T = TypeVar("T")
+Command = Generator[Statement, list[Row], T]
+
+CHUNKS = (32, 16, 8, 4, 2, 1)
+"""How many rows go into one statement: few forms, so that engines keep them prepared, and few statements."""
+
+
+def insert(table: str, columns: str, rows: Sequence[tuple[Any, ...]], suffix: str = "") -> Command[list[Row]]:
+    """Insert rows in as few statements as may be; what `suffix` returns (`RETURNING …`)."""
+    returned: list[Row] = []
+    start = 0
+    for count in CHUNKS:
+        while len(rows) - start >= count:
+            chunk = rows[start : start + count]
+            start += count
+            sql = _insert_sql(table, columns, count, len(chunk[0]), suffix)
+            returned += yield sql, tuple(value for row in chunk for value in row)
+    return returned
+
+
+@lru_cache(maxsize=256)
+def _insert_sql(table: str, columns: str, count: int, width: int, suffix: str) -> str:
+    numbers = iter(range(1, count * width + 1))
+    values = ", ".join("(" + ", ".join(f"${next(numbers)}" for _ in range(width)) + ")" for _ in range(count))
+    return f"INSERT INTO {table} ({columns}) VALUES {values} {suffix}"  # noqa: S608  # names are ours, values are bound
+
+
+def chunks(values: Sequence[str], size: int = 64) -> Iterable[tuple[str, ...]]:
+    """The values in tuples of `size`, the last filled up with its own last value: one form of statement for all."""
+    for start in range(0, len(values), size):
+        chunk = tuple(values[start : start + size])
+        yield chunk + chunk[-1:] * (size - len(chunk))

@@ -1,0 +1,76 @@
+"""What waits for a thread of the store, and how its outcome comes back to the event loop."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+from antiphon.store.sql.statements import Command
+
+T = TypeVar("T")
+
+
+class Job:
+    """A command that somebody awaits. `begin` makes the command anew each time, so that it can be run again."""
+
+    __slots__ = ("begin", "future", "loop")
+
+    def __init__(self, begin: Callable[[], Command[Any]]) -> None:
+        self.begin = begin
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+
+
+class Outcome(NamedTuple):
+    """What became of a job: its result, or the error that it raised."""
+
+    job: Job
+    result: Any = None
+    error: BaseException | None = None
+
+
+def deliver(outcomes: Iterable[Outcome]) -> None:
+    """Tell those who wait, from a thread of the store: one call into the loop for all of them."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_loop.setdefault(outcome.job.loop, []).append(outcome)
+    for loop, own in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle, own)
+        except RuntimeError:  # the loop was closed: nobody waits there any more
+            continue
+
+
+def _settle(outcomes: list[Outcome]) -> None:
+    for job, result, error in outcomes:
+        if job.future.done():  # whoever waited has gone
+            continue
+        if error is not None:
+            job.future.set_exception(error)
+        else:
+            job.future.set_result(result)
+
+
+def apart(work: Callable[[], T]) -> "asyncio.Future[T]":
+    """Do blocking work in a thread that ends with it. Giving up the future does not stop the work."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # pyright: ignore[reportArgumentType]  # there is a result where there is no error
+
+    def run() -> None:
+        result = error = None
+        try:
+            result = work()
+        except Exception as raised:  # noqa: BLE001  # it is raised where the future is awaited
+            error = raised
+        loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name="antiphon-store", daemon=True).start()
+    return future

@@ -1,0 +1,160 @@
+"""The one thread that writes: it gathers what waits into one transaction, so that many share one sync."""
+
+import logging
+import threading
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+import apsw
+
+from antiphon.store.sqlite.database import connect
+from antiphon.store.sqlite.driver import execute, run
+from antiphon.store.sqlite.faults import OWN, fault
+from antiphon.store.sqlite.jobs import Job, Outcome, deliver
+
+_log = logging.getLogger("antiphon.store")
+
+BATCH = 256
+"""At most so many jobs share a transaction: nobody waits long because many are waiting."""
+CHECKPOINT_PAGES = 1000
+"""From this length on the log is copied into the file, after the answers are out. SQLite's own default."""
+RESTART_PAGES = 16 * CHECKPOINT_PAGES
+"""From this length on readers are waited for, so that the log begins anew and does not grow for ever."""
+
+
+class Writer:
+    """Owns the writing connection. Jobs are served in the order they came.
+
+    After a fault of the engine the connection is given up and the next batch opens a new one, so the store heals by
+    itself once the cause is gone.
+    """
+
+    def __init__(self, path: Path, vfs: str | None) -> None:
+        self._path = path
+        self._vfs = vfs
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._connection: apsw.Connection | None = None
+        self._log_pages = 0
+        self.thread = threading.Thread(target=self._run, name="antiphon-store-writer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self.thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Queue a job; its outcome is delivered to its loop."""
+        self._jobs.put(job)
+
+    def stop(self) -> None:
+        """Serve what waits already, then end the thread. To be waited for with `thread`."""
+        self._jobs.put(None)
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            batch, going = self._gather()
+            if batch:
+                deliver(self._write(batch))
+                self._checkpoint(CHECKPOINT_PAGES)
+        self._checkpoint(1)
+        self._give_up_connection()
+
+    def _gather(self) -> tuple[list[Job], bool]:
+        """What waits now, at least one job; and whether there will be more."""
+        batch: list[Job] = []
+        job = self._jobs.get()
+        while job is not None:
+            if not job.future.cancelled():
+                batch.append(job)
+            if len(batch) >= BATCH:
+                return batch, True
+            try:
+                job = self._jobs.get_nowait()
+            except Empty:
+                return batch, True
+        return batch, False
+
+    def _write(self, batch: list[Job]) -> list[Outcome]:
+        """Run a batch in one transaction, each job in a savepoint of its own."""
+        committing = False
+        try:
+            connection = self._open()
+            execute(connection, "BEGIN IMMEDIATE")
+            outcomes = [self._step(connection, job) for job in batch]
+            committing = True
+            execute(connection, "COMMIT")
+        except apsw.Error as error:
+            return self._failed(batch, error, committing=committing)
+        return outcomes
+
+    @staticmethod
+    def _step(connection: apsw.Connection, job: Job) -> Outcome:
+        """Run one job; what it raises is its own and undoes only what it did, but for a fault of the engine."""
+        execute(connection, "SAVEPOINT step")
+        try:
+            outcome = Outcome(job, result=run(connection, job.begin()))
+        except Exception as error:  # it is raised where the job is awaited
+            if isinstance(error, apsw.Error) and not isinstance(error, OWN):
+                raise
+            execute(connection, "ROLLBACK TO step")
+            own = ValueError(f"the store can't hold this: {error}") if isinstance(error, OWN) else error
+            outcome = Outcome(job, error=own)
+        execute(connection, "RELEASE step")
+        return outcome
+
+    def _failed(self, batch: list[Job], error: apsw.Error, *, committing: bool) -> list[Outcome]:
+        """Undo the transaction and tell everybody in it.
+
+        A sync that failed leaves it open whether the log holds the transaction if the machine stops now.
+        """
+        _log.error(
+            "The store could not write",
+            extra={"action": "commit", "jobs": len(batch), "error": f"{type(error).__name__}: {error}"},
+        )
+        self._give_up_connection()
+        in_doubt = committing and isinstance(error, apsw.IOError)
+        return [Outcome(job, error=fault(error, str(self._path), in_doubt=in_doubt)) for job in batch]
+
+    def _open(self) -> apsw.Connection:
+        if self._connection is None:
+            self._connection = connect(self._path, self._vfs, writes=True)
+            self._connection.set_wal_hook(self._note_log)
+        return self._connection
+
+    def _note_log(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, pages: int) -> None:
+        """Copy the log into the file when it has grown to `pages`. It holds up nobody but later writers, and when it
+        fails nothing is lost: the log keeps what it holds.
+        """
+        if self._connection is None or self._log_pages < pages:
+            return
+        try:
+            long = self._log_pages >= RESTART_PAGES
+            mode = apsw.SQLITE_CHECKPOINT_RESTART if long else apsw.SQLITE_CHECKPOINT_PASSIVE
+            self._connection.wal_checkpoint(mode=mode)
+        except apsw.Error as error:
+            _log.warning(
+                "The store's log could not be copied into its file",
+                extra={"action": "checkpoint", "error": f"{type(error).__name__}: {error}"},
+            )
+        self._log_pages = 0
+
+    def _give_up_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        self._log_pages = 0
+        if connection is not None:
+            close(connection)
+
+
+def close(connection: apsw.Connection) -> None:
+    """Close a connection, also a broken one; an open transaction is rolled back."""
+    try:
+        connection.close(True)
+    except apsw.Error as error:
+        _log.warning(
+            "A connection to the store did not close well",
+            extra={"action": "close", "error": f"{type(error).__name__}: {error}"},
+        )

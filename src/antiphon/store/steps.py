@@ -1,0 +1,33 @@
+"""What every store asks of a commit before it writes anything."""
+
+from antiphon.ports.store import Commit
+
+
+def require_whole(commit: Commit) -> None:
+    """Check that a commit fits together in itself.
+
+    Raises:
+        ValueError: Its entries are not the session's, not numbered on from `expected`, or a record is another's.
+    """
+    session, expected = commit.session, commit.expected
+    if session.sequence != expected + len(commit.entries):
+        raise ValueError(f"sequence {session.sequence} after {len(commit.entries)} entries on {expected}")
+    if session.sequence < 1:
+        raise ValueError("a session begins with an event")
+    for sequence, entry in enumerate(commit.entries, expected + 1):
+        if entry.sequence != sequence or entry.session_id != session.id:
+            raise ValueError(f"entry {entry.sequence} of {entry.session_id} in the place of {sequence}")
+    for records in (commit.messages, commit.turns, commit.permissions):
+        if any(record.session_id != session.id for record in records):
+            raise ValueError(f"a record of another session in a commit of {session.id}")
+        if len({record.id for record in records}) != len(records):
+            raise ValueError("a record twice in one commit")
+
+
+def accepted_at(commit: Commit) -> dict[str, int]:
+    """The sequence at which each message accepted in this commit was accepted: its place in the transcript."""
+    return {
+        entry.message_id: entry.sequence
+        for entry in commit.entries
+        if entry.type == "message.accepted" and entry.message_id is not None
+    }
