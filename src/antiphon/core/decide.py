@@ -12,6 +12,7 @@ from antiphon.core.evolve import EDITABLE
 from antiphon.core.merge import merged
 from antiphon.core.reset import check_reset, reset_due
 from antiphon.core.session import Message, Problem, Running, Session, Usage, Value
+from antiphon.core.times import rfc3339
 from antiphon.core.words import CancelReason, MessageState, TurnState, WhenBusy
 
 
@@ -145,12 +146,14 @@ def _unwelcome(session: Session, command: c.SendMessage, given: Given) -> Refuse
 
 
 def _busy(session: Session) -> errors.Busy:
-    running, waits = session.running, session.inbox[0] if session.inbox else None
-    if running:
-        message_id = running.messages[0].id if running.messages else None
-        holder = {"turn_id": running.turn.id, "message_id": message_id, "since": running.turn.started_at}
-    else:
-        holder = {"turn_id": None, "message_id": waits and waits.id, "since": waits and waits.accepted_at}
+    running, waits = session.running, session.inbox[:1]
+    first = running.messages[:1] if running else waits
+    since = running.turn.started_at if running else waits[0].accepted_at
+    holder = {
+        "turn_id": running.turn.id if running else None,
+        "message_id": first[0].id if first else None,
+        "since": rfc3339(since),
+    }
     detail = f"Session {_name(session)} is busy with another message. Wait for it, or send with another when_busy."
     return errors.Busy(detail, session_id=session.id, holder=holder, retry_after_s=1)
 

@@ -39,7 +39,7 @@ class Desk(Protocol):
         ...
 
 
-class _Open(msgspec.Struct):
+class _Open(msgspec.Struct, kw_only=True, eq=False):
     """An agent that is open, and what it was last prompted with."""
 
     run_id: str
@@ -199,7 +199,9 @@ class Driver:
             run_id=run_id, generation=session.generation, agent=running, ended=asyncio.Event(), gone=asyncio.Event()
         )
         self._open = opened
-        await self._desk.report(c.AgentOpened(run_id=run_id, pid=running.pid, resume_token=running.resume_token))
+        await self._desk.report(c.AgentOpened(
+                run_id=run_id, generation=session.generation, pid=running.pid, resume_token=running.resume_token
+            ))
         self._tasks.start(self._read(opened), "read")
         return opened
 

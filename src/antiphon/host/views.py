@@ -1,19 +1,17 @@
 """What the host shows of sessions, messages, turns, permissions and events: the shapes of the contract, ready for JSON."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from antiphon.core import times
 from antiphon.core.events import Entry
 from antiphon.core.session import Message, Permission, Problem, Session, Turn, Usage
 
 
 def rfc3339(ms: int | None) -> str | None:
-    """Milliseconds since the epoch as RFC 3339 UTC with milliseconds."""
-    if ms is None:
-        return None
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{ms % 1000:03d}Z"
+    """A time as it is shown; None stays None."""
+    return None if ms is None else times.rfc3339(ms)
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):

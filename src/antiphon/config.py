@@ -1,0 +1,139 @@
+"""The configuration: `antiphon.toml`, read once at start into typed values. Everything in it has a default.
+
+    [host]            limits and deadlines, see `HostTable`
+    [http]            further names under which the host may be addressed
+    [agents.NAME]     adapter = "echo" | "command" | "codex" | …, and that adapter's own options
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from antiphon.core.decide import Rules
+from antiphon.core.words import OnCrash, WhenBusy
+from antiphon.host.settings import HostSettings
+
+
+class ConfigError(Exception):
+    """The configuration can't be used; the text says where and why."""
+
+
+class HostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[host]`: limits and deadlines. Durations are seconds.
+
+    Attributes:
+        when_busy: What a message does that finds a turn running, unless it or its session says otherwise.
+        queue_max: How many messages may wait in a session.
+        collect_max: How many `collect` messages one turn answers.
+        max_agents: How many agents may be open at once.
+        max_sessions: How many sessions may be kept; 0 for no limit.
+        agent_idle_s: After how long without a turn an agent is let go.
+        open_timeout_s: How long an agent may take to start.
+        cancel_grace_s: How long an agent may take to stop its turn by itself before it is ended.
+        close_patience_s: How long an agent may take to end politely before it is killed.
+        drain_s: How long running turns may go on after a shutdown was asked for.
+        stall_after_s: After how long of silence a running turn counts as stalled.
+        permission_deadline_s: How long a question waits for a person before policy answers it; 0 for ever.
+        permission_default: What policy answers then: `deny` or `allow`.
+        on_crash: What becomes of a turn that a crash cut short: `interrupt`, `retry_if_untouched` or `resume`.
+        echo: Whether the built-in `echo` agent is there.
+    """
+
+    when_busy: WhenBusy = "queue"
+    queue_max: int = 100
+    collect_max: int = 20
+    max_agents: int = 64
+    max_sessions: int = 0
+    agent_idle_s: float = 900.0
+    open_timeout_s: float = 60.0
+    cancel_grace_s: float = 5.0
+    close_patience_s: float = 3.0
+    drain_s: float = 5.0
+    stall_after_s: float = 300.0
+    permission_deadline_s: float = 0.0
+    permission_default: str = "deny"
+    on_crash: OnCrash = "interrupt"
+    echo: bool = True
+
+
+class HttpTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[http]`: `allowed_hosts` are further names (as in `Host`, with the port if not the default) to be addressed by."""
+
+    allowed_hosts: tuple[str, ...] = ()
+
+
+class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
+    """`[agents.NAME]`: which adapter, and its options."""
+
+    adapter: str
+    options: dict[str, Any]
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole configuration."""
+
+    host: HostTable = HostTable()
+    http: HttpTable = HttpTable()
+    agents: dict[str, AgentTable] = {}
+
+    def settings(self) -> HostSettings:
+        """The host's settings."""
+        host = self.host
+        return HostSettings(
+            rules=Rules(when_busy=host.when_busy, queue_max=host.queue_max, collect_max=host.collect_max),
+            max_agents=host.max_agents,
+            max_sessions=host.max_sessions or None,
+            agent_idle_s=host.agent_idle_s,
+            open_timeout_s=host.open_timeout_s,
+            cancel_grace_s=host.cancel_grace_s,
+            close_patience_s=host.close_patience_s,
+            drain_s=host.drain_s,
+            stall_after_s=host.stall_after_s,
+            permission_deadline_s=host.permission_deadline_s or None,
+            permission_default=host.permission_default,
+            on_crash=host.on_crash,
+        )
+
+
+def read_config(path: Path, *, required: bool) -> Config:
+    """The configuration in a file; all defaults when there is none and none is required.
+
+    Raises:
+        ConfigError: The file is missing though required, is no TOML, or holds what is not known.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if required:
+            raise ConfigError(f"There is no configuration file {path}.") from None
+        return Config()
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"The configuration {path} can't be read: {error}") from error
+    try:
+        return _config(document)
+    except (msgspec.ValidationError, ConfigError) as error:
+        raise ConfigError(f"The configuration {path} can't be used: {error}") from error
+
+
+def _config(document: dict[str, Any]) -> Config:
+    unknown = set(document) - {"host", "http", "agents"}
+    if unknown:
+        raise ConfigError(f"unknown table {sorted(unknown)[0]!r}; known are [host], [http] and [agents.NAME]")
+    host = msgspec.convert(document.get("host", {}), HostTable)
+    if host.permission_default not in ("allow", "deny"):
+        raise ConfigError("host.permission_default must be allow or deny")
+    low = [name for name in ("queue_max", "collect_max", "max_agents") if getattr(host, name) < 1]
+    if low:
+        raise ConfigError(f"host.{low[0]} must be at least 1")
+    tables = msgspec.convert(document.get("agents", {}), dict[str, dict[str, Any]])
+    agents = {name: _agent(name, table) for name, table in tables.items()}
+    return Config(host=host, http=msgspec.convert(document.get("http", {}), HttpTable), agents=agents)
+
+
+def _agent(name: str, table: dict[str, Any]) -> AgentTable:
+    adapter = table.get("adapter", name)
+    if not isinstance(adapter, str):
+        raise ConfigError(f"agents.{name}.adapter must be the name of an adapter")
+    return AgentTable(adapter=adapter, options={key: value for key, value in table.items() if key != "adapter"})
