@@ -1,0 +1,138 @@
+"""Write the generated parts of the documentation from the code; with `--check` only say whether they are current.
+
+A page holds regions between `<!-- generated: NAME -->` and `<!-- end of generated -->`; everything else in it is
+written by hand. `docs/reference/openapi.json` is generated whole.
+"""
+
+import inspect
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from antiphon.core.events import EVENTS, Event
+from antiphon.core.table import NEW, TRANSITIONS
+from antiphon.host.settings import HostSettings
+from antiphon.http.problems import STATUSES, TITLES
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+REGION = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    """A Markdown table."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def prose(kind: type) -> str:
+    """The docstring that a class has itself, on one line."""
+    return " ".join(inspect.cleandoc(kind.__dict__.get("__doc__") or "").split())
+
+
+def events() -> str:
+    """Every type of event with what its data holds."""
+
+    def data(kind: type[Event]) -> str:
+        fields = [field for field in msgspec.structs.fields(kind) if field.name not in ("turn_id", "message_id")]
+        return ", ".join(f"`{field.encode_name}`" + ("" if field.required else "?") for field in fields)
+
+    rows = [(f"`{name}`", data(kind), prose(kind)) for name, kind in EVENTS.items()]
+    return (
+        table(("type", "data", ""), rows)
+        + "\n\nA question mark: the field is there only where it has something to say."
+    )
+
+
+def errors() -> str:
+    """Every stable code with its HTTP status."""
+    return table(("code", "status", "means"), [(f"`{code}`", STATUSES[code], TITLES[code]) for code in STATUSES])
+
+
+def states() -> str:
+    """One Mermaid diagram for each machine of the table of transitions."""
+    parts: list[str] = []
+    for machine in dict.fromkeys(transition.machine for transition in TRANSITIONS):
+        moves = [transition for transition in TRANSITIONS if transition.machine == machine]
+        left = {move.source for move in moves}
+        lines = [f"    {node(move.source)} --> {move.target} : {label(move.cause)}" for move in moves]
+        ends = [f"    {end} --> [*]" for end in dict.fromkeys(move.target for move in moves) if end not in left]
+        title = "An agent's process" if machine == "agent" else f"A {machine}"
+        parts.append("\n".join([f"### {title}", "", "```mermaid", "stateDiagram-v2", *lines, *ends, "```"]))
+    return "\n\n".join(parts)
+
+
+def node(state: str) -> str:
+    """A state's name in Mermaid."""
+    return "[*]" if state == NEW else state
+
+
+def label(cause: str) -> str:
+    """A cause as the label of an arrow: a colon would end it."""
+    event, _, outcome = cause.partition(":")
+    return f"{event} ({outcome})" if outcome else event
+
+
+def settings() -> str:
+    """Every limit and deadline of a host with its default."""
+    said = inspect.getdoc(HostSettings) or ""
+    meanings = dict(re.findall(r"^    (\w+): (.*(?:\n        .*)*)", said, re.MULTILINE))
+    defaults = HostSettings()
+    rows = [
+        (f"`{name}`", f"`{json.dumps(getattr(defaults, name))}`", " ".join(meaning.split()))
+        for name, meaning in meanings.items()
+        if name != "rules"
+    ]
+    return table(("setting", "default", "means"), rows)
+
+
+def promises() -> str:
+    """The tests that hold each promise."""
+    manifest = tomllib.loads((ROOT / "tests" / "promises.toml").read_text())
+    lines: list[str] = []
+    for promise, entry in manifest.items():
+        lines.append(f"- **{promise}**")
+        lines += [f"  - `{test.removeprefix('tests/')}`" for test in entry["tests"]]
+    return "\n".join(lines)
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "errors": errors,
+    "events": events,
+    "promises": promises,
+    "settings": settings,
+    "states": states,
+}
+
+
+def with_regions(text: str) -> str:
+    """A page with its generated regions made anew."""
+    return REGION.sub(lambda found: f"{found[1]}\n{GENERATED[found['name']]()}\n\n{found[3]}", text)
+
+
+def wanted() -> dict[Path, str]:
+    """What every page that has generated parts should hold."""
+    pages = {page: page.read_text() for page in sorted(DOCS.rglob("*.md"))}
+    return {page: with_regions(text) for page, text in pages.items() if REGION.search(text)}
+
+
+def main() -> int:
+    """Write what is not current, or with `--check` name it and return 1."""
+    stale = [(page, text) for page, text in wanted().items() if not page.exists() or page.read_text() != text]
+    if "--check" in sys.argv[1:]:
+        for page, _ in stale:
+            print(f"{page.relative_to(ROOT)} is not current: run `make docs`.", file=sys.stderr)
+        return bool(stale)
+    for page, text in stale:
+        page.write_text(text)
+        print(f"wrote {page.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

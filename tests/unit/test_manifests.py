@@ -1,0 +1,42 @@
+"""The lists of tests that stand behind promises and public reports name tests that exist."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMISES: dict[str, Any] = tomllib.loads((ROOT / "tests" / "promises.toml").read_text())
+REPORTS: dict[str, Any] = tomllib.loads((ROOT / "tests" / "reports.toml").read_text())
+
+
+@pytest.fixture(scope="module")
+def collected() -> set[str]:
+    """The names of all tests, without their parameters."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    return {line.partition("[")[0] for line in done.stdout.splitlines() if "::" in line}
+
+
+def test_every_promise_of_the_documentation_has_tests() -> None:
+    page = (ROOT / "docs" / "explanation" / "promises.md").read_text()
+    assert set(re.findall(r"^\| (P\d+) \|", page, re.MULTILINE)) == set(PROMISES)
+    assert not [promise for promise, entry in PROMISES.items() if not entry["tests"]]
+
+
+def test_every_test_of_a_promise_exists(collected: set[str]) -> None:
+    assert not [(promise, test) for promise, entry in PROMISES.items() for test in set(entry["tests"]) - collected]
+
+
+def test_every_report_says_what_is_right_and_has_tests_or_says_that_it_has_none_yet() -> None:
+    assert all(entry["input"] and entry["right"] for entry in REPORTS.values())
+    assert not [report for report, entry in REPORTS.items() if bool(entry.get("tests")) == entry.get("open", False)]
+
+
+def test_every_test_of_a_report_exists(collected: set[str]) -> None:
+    assert not [(name, test) for name, entry in REPORTS.items() for test in set(entry.get("tests", [])) - collected]
