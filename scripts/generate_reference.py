@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
+from antiphon.config import HostTable
 from antiphon.core.events import EVENTS, Event
 from antiphon.core.table import NEW, TRANSITIONS
-from antiphon.host.settings import HostSettings
 from antiphon.http.problems import STATUSES, TITLES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,16 +79,16 @@ def label(cause: str) -> str:
 
 
 def settings() -> str:
-    """Every limit and deadline of a host with its default."""
-    said = inspect.getdoc(HostSettings) or ""
-    meanings = dict(re.findall(r"^    (\w+): (.*(?:\n        .*)*)", said, re.MULTILINE))
-    defaults = HostSettings()
-    rows = [
-        (f"`{name}`", f"`{json.dumps(getattr(defaults, name))}`", " ".join(meaning.split()))
-        for name, meaning in meanings.items()
-        if name != "rules"
-    ]
-    return table(("setting", "default", "means"), rows)
+    """Every setting of the configuration file with its default."""
+    return table(("`[host]`", "default", "means"), attributes(HostTable()))
+
+
+def attributes(defaults: msgspec.Struct) -> Iterable[tuple[str, str, str]]:
+    """The fields of a table of the configuration: name, default, and what its docstring says."""
+    meanings = dict(re.findall(r"^    (\w+): (.*(?:\n        .*)*)", inspect.getdoc(defaults) or "", re.MULTILINE))
+    for field in msgspec.structs.fields(defaults):
+        meaning = " ".join(meanings[field.name].split())
+        yield f"`{field.name}`", f"`{json.dumps(getattr(defaults, field.name))}`", meaning
 
 
 def promises() -> str:
