@@ -1,0 +1,236 @@
+"""Every route of the contract as a request and the reading of its answer: the one place that knows paths and bodies."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from antiphon.client.documents import (
+    Agent,
+    Cancelled,
+    Document,
+    Event,
+    HostStatus,
+    Json,
+    Line,
+    Page,
+    Permission,
+    Receipt,
+    Session,
+    Token,
+    Turn,
+    page_of,
+)
+from antiphon.client.wire import EVENT_STREAM, Exchange, Request, encoded, query, quoted
+from antiphon.core.words import WhenBusy
+
+KEY_BYTES_MAX = 255
+
+
+class Draft(NamedTuple):
+    """A message that is about to be sent. `create` is the body of a session to start when the key has none."""
+
+    ref: str
+    text: str
+    idempotency_key: str
+    when_busy: WhenBusy | None = None
+    files: Sequence[Json] = ()
+    create: Json | None = None
+
+
+def given(**fields: Any) -> Json:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+# Sessions
+
+
+def session_start(body: Json) -> Exchange[Session]:
+    """Start a session. With `if_exists: "return"` and a key, asking again is safe."""
+    repeatable = body.get("if_exists") == "return" and "key" in body
+    return Exchange(_post("/v1/sessions", body, repeatable=repeatable), Session.read)
+
+
+def session(ref: str) -> Exchange[Session]:
+    """A session as it is now."""
+    return Exchange(_get(_session(ref)), Session.read)
+
+
+def session_filter(
+    status: Sequence[str], agent: str | None, labels: Mapping[str, str] | None, text: str | None
+) -> Json:
+    """Which sessions a list has; all that is given must hold."""
+    pairs = [f"{name}={value}" for name, value in (labels or {}).items()]
+    return given(status=list(status) or None, agent=agent, label=pairs or None, q=text)
+
+
+def sessions(fields: Mapping[str, Any]) -> Exchange[Page[Session]]:
+    """A page of sessions, newest activity first."""
+    return Exchange(_get("/v1/sessions" + query(fields)), page_of(Session))
+
+
+def session_patch(ref: str, changes: Json, if_match: int | None) -> Exchange[Session]:
+    """Merge metadata. Without `if_match` asking again does no harm."""
+    headers = {} if if_match is None else {"if-match": str(if_match)}
+    body = encoded(changes)
+    return Exchange(Request("PATCH", _session(ref), headers, body, repeatable=if_match is None), Session.read)
+
+
+def session_act(ref: str, verb: str) -> Exchange[Session]:
+    """`stop`, `resume` or `clear` a session. A clear counts each time it is asked for."""
+    return Exchange(_post(f"{_session(ref)}/{verb}", None, repeatable=verb != "clear"), Session.read)
+
+
+def session_delete(ref: str) -> Exchange[None]:
+    """Forget a session."""
+    return Exchange(Request("DELETE", _session(ref)), _nothing)
+
+
+def session_export(ref: str) -> Exchange[Json]:
+    """A session with its whole journal."""
+    return Exchange(_get(f"{_session(ref)}/export"), _object)
+
+
+def session_import(exported: Json) -> Exchange[Session]:
+    """A new session from an export."""
+    return Exchange(_post("/v1/sessions/import", exported), Session.read)
+
+
+def queue(ref: str) -> Exchange[Page[Receipt]]:
+    """What waits, in order."""
+    return Exchange(_get(f"{_session(ref)}/queue"), page_of(Receipt))
+
+
+def reorder(ref: str, order: Sequence[str]) -> Exchange[Page[Receipt]]:
+    """Reorder what waits; `order` names every waiting message."""
+    request = _post(f"{_session(ref)}/queue", {"order": list(order)}, repeatable=True)
+    return Exchange(request, page_of(Receipt))
+
+
+def transcript(ref: str, fields: Mapping[str, Any]) -> Exchange[Page[Line]]:
+    """A page of the conversation, oldest first."""
+    return Exchange(_get(f"{_session(ref)}/transcript{query(fields)}"), page_of(Line))
+
+
+def turns(ref: str, fields: Mapping[str, Any]) -> Exchange[Page[Turn]]:
+    """A page of a session's turns, oldest first."""
+    return Exchange(_get(f"{_session(ref)}/turns{query(fields)}"), page_of(Turn))
+
+
+def event_page(ref: str, fields: Mapping[str, Any]) -> Exchange[Page[Event]]:
+    """A page of a session's journal."""
+    return Exchange(_get(f"{_session(ref)}/events{query(fields)}"), page_of(Event))
+
+
+def event_stream(ref: str | None, after: str | None) -> Request:
+    """A session's events, or those of all sessions, as server-sent events."""
+    headers = {"accept": EVENT_STREAM} | ({"last-event-id": after} if after else {})
+    return Request("GET", f"{_session(ref)}/events" if ref is not None else "/v1/events", headers, repeatable=True)
+
+
+# Messages
+
+
+def send(draft: Draft, *, stream: bool = False) -> Exchange[Receipt]:
+    """Send a message. Its idempotency key makes asking again safe.
+
+    Raises:
+        ValueError: The idempotency key can't stand in a header.
+    """
+    key = draft.idempotency_key
+    if not (0 < len(key) <= KEY_BYTES_MAX and key.isascii() and key.isprintable() and key.strip() == key):
+        raise ValueError(
+            f"an idempotency key has 1 to {KEY_BYTES_MAX} printable ASCII characters, none of them outer space"
+        )
+    headers = {"idempotency-key": key} | ({"accept": EVENT_STREAM} if stream else {})
+    files = list(draft.files) or None
+    body = given(text=draft.text, files=files, when_busy=draft.when_busy, create=draft.create)
+    return Exchange(_post(f"{_session(draft.ref)}/messages", body, headers=headers, repeatable=True), Receipt.read)
+
+
+def message(message_id: str, wait_s: int = 0) -> Exchange[Receipt]:
+    """A message's receipt, at its end when that comes within `wait_s`."""
+    return Exchange(_get(f"/v1/messages/{quoted(message_id)}", wait_s), Receipt.read)
+
+
+def message_edit(message_id: str, changes: Json) -> Exchange[Receipt]:
+    """Change a message that waits."""
+    request = Request("PATCH", f"/v1/messages/{quoted(message_id)}", {}, encoded(changes), repeatable=True)
+    return Exchange(request, Receipt.read)
+
+
+def message_withdraw(message_id: str) -> Exchange[Receipt]:
+    """Take back a message that waits."""
+    request = Request("DELETE", f"/v1/messages/{quoted(message_id)}")
+    return Exchange(request, Receipt.read)
+
+
+# Turns, permissions, agents, tokens, the host
+
+
+def turn(turn_id: str, wait_s: int = 0) -> Exchange[Turn]:
+    """A turn, at its end when that comes within `wait_s`."""
+    return Exchange(_get(f"/v1/turns/{quoted(turn_id)}", wait_s), Turn.read)
+
+
+def turn_cancel(turn_id: str) -> Exchange[Cancelled]:
+    """Cancel that turn and no other; answers once its agent has stopped."""
+    return Exchange(_post(f"/v1/turns/{quoted(turn_id)}/cancel", None), Cancelled.read)
+
+
+def permissions(fields: Mapping[str, Any]) -> Exchange[Page[Permission]]:
+    """A page of the approval inbox."""
+    return Exchange(_get("/v1/permissions" + query(fields)), page_of(Permission))
+
+
+def permission_answer(permission_id: str, body: Json) -> Exchange[Permission]:
+    """Answer a permission request."""
+    return Exchange(_post(f"/v1/permissions/{quoted(permission_id)}", body), Permission.read)
+
+
+def agents() -> Exchange[Page[Agent]]:
+    """The agents that the host knows."""
+    return Exchange(_get("/v1/agents"), page_of(Agent))
+
+
+def tokens() -> Exchange[Page[Token]]:
+    """The tokens, without their secrets."""
+    return Exchange(_get("/v1/tokens"), page_of(Token))
+
+
+def token_create(name: str, scope: str) -> Exchange[Token]:
+    """Make a token; its secret is told this once."""
+    return Exchange(_post("/v1/tokens", {"name": name, "scope": scope}), Token.read)
+
+
+def token_revoke(token_id: str) -> Exchange[None]:
+    """Revoke a token."""
+    return Exchange(Request("DELETE", f"/v1/tokens/{quoted(token_id)}"), _nothing)
+
+
+def status() -> Exchange[HostStatus]:
+    """How the host is."""
+    return Exchange(_get("/v1/status"), HostStatus.read)
+
+
+def _session(ref: str) -> str:
+    return f"/v1/sessions/{quoted(ref)}"
+
+
+def _get(path: str, wait_s: int = 0) -> Request:
+    return Request("GET", path, _prefer(wait_s), wait_s=wait_s, repeatable=True)
+
+
+def _post(path: str, body: Any, *, headers: Mapping[str, str] = {}, repeatable: bool = False) -> Request:
+    return Request("POST", path, headers, None if body is None else encoded(body), repeatable=repeatable)
+
+
+def _prefer(wait_s: int) -> dict[str, str]:
+    return {"prefer": f"wait={wait_s}"} if wait_s else {}
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _object(body: Any) -> Json:
+    return Document.read(body).document
