@@ -36,7 +36,7 @@ docs: setup ## write docs/reference anew from the code
 
 lock: setup ## write requirements/ anew from pyproject.toml (UPGRADE=--upgrade takes newer versions)
 	@$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
-	@$(LOCK) pyproject.toml --all-extras -c requirements/dev.txt -o requirements/extras.txt
+	@$(LOCK) pyproject.toml --extra all -c requirements/dev.txt -o requirements/extras.txt
 	@$(LOCK) pyproject.toml -c requirements/dev.txt -o requirements/runtime.txt
 	@$(LOCK) --group build -c requirements/dev.txt -o requirements/build.txt
 
