@@ -30,11 +30,19 @@ class SystemIds:
 
     def __init__(self) -> None:
         self._last = 0
+        self._random = b""
 
     def new(self, prefix: str) -> str:
         """A new id such as `msg_0198c5a2…`; later ones compare greater."""
         tick = (time.time_ns() // 1_000_000) << 12
         self._last = max(tick, self._last + 1)
         value = ((self._last >> 12) << 80) | (0x7 << 76) | ((self._last & 0xFFF) << 64)
-        value |= (0b10 << 62) | secrets.randbits(62)
+        value |= (0b10 << 62) | self._bits62()
         return f"{prefix}_{value:032x}"
+
+    def _bits62(self) -> int:
+        """Random bits, asked for by the page: one call of the kernel's can cost as much as a whole decision."""
+        if len(self._random) < 8:
+            self._random = secrets.token_bytes(4096)
+        taken, self._random = self._random[:8], self._random[8:]
+        return int.from_bytes(taken) >> 2

@@ -1,0 +1,265 @@
+"""Composition: the one place that names concrete stores and agents and puts a host together."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvloop
+
+from antiphon import __version__
+from antiphon.agents.catalogue import ADAPTERS, UnknownAdapter, build
+from antiphon.agents.environment import clean_environment
+from antiphon.config import Config, ConfigError, read_config
+from antiphon.core.errors import AntiphonError, StoreUnavailable
+from antiphon.host.host import Host
+from antiphon.http.app import create_app
+from antiphon.http.server import Server
+from antiphon.http.token_store import TokenStore
+from antiphon.ports.agent import Agent
+from antiphon.ports.store import Store
+from antiphon.system import SystemClock, SystemIds
+from antiphon.telemetry import logs
+
+log = logging.getLogger("antiphon")
+
+REQUEST_GRACE_S = 2.0
+
+
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What `antiphon serve` was asked for.
+
+    Attributes:
+        host, port: Where to listen; port 0 takes a free one.
+        data_dir: Where everything is kept that must last.
+        store: `sqlite` (in the data directory), `memory` (nothing lasts), or a `postgresql://` address.
+        config: The configuration file; None for `antiphon.toml` in the data directory, which need not exist.
+        log_level: `debug`, `info`, `warning` or `error`.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    data_dir: Path
+    store: str | None = None
+    config: Path | None = None
+    log_level: str = "info"
+
+
+class CannotServe(Exception):
+    """The host can't start; the text says why and what to do."""
+
+
+def serve(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    data_dir: Path | str,
+    store: str | None = None,
+    config: Path | str | None = None,
+    log_level: str = "info",
+) -> int:
+    """Run a host until a signal ends it. The exit code: 0 after a clean stop, 1 when it could not serve."""
+    options = ServeOptions(
+        host=host,
+        port=port,
+        data_dir=Path(data_dir).absolute(),
+        store=store,
+        config=Path(config) if config else None,
+        log_level=log_level,
+    )
+    logs.configure(level=log_level.upper())
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_serve(options))
+    except (CannotServe, ConfigError, AntiphonError) as error:
+        print(f"antiphon: {error}", file=sys.stderr)
+        return 1
+
+
+async def _serve(options: ServeOptions) -> int:
+    _prepare(options.data_dir)
+    config = read_config(options.config or options.data_dir / "antiphon.toml", required=options.config is not None)
+    clock, ids = SystemClock(), SystemIds()
+    async with _opened(options, clock) as store:
+        host = Host(
+            store=store,
+            agents=_agents(config),
+            clock=clock,
+            ids=ids,
+            settings=config.settings(),
+            workspace=lambda session_id: _workspace(options.data_dir, session_id),
+            environment=clean_environment,
+            store_name=_store_kind(options),
+        )
+        token = secrets.token_urlsafe(32)
+        tokens = TokenStore(options.data_dir / "tokens.json", clock, ids)
+        app = create_app(host, token=token, tokens=tokens, bound=options.host, allowed_hosts=config.http.allowed_hosts)
+        return await _live(options, host, Server(app), token)
+
+
+async def _live(options: ServeOptions, host: Host, server: Server, token: str) -> int:
+    """Recover, serve, announce; then wait for the end, and end in order: turns, requests, agents, the store."""
+    stopping, signals = asyncio.Event(), _Signals(host)
+    with _bound(options) as sock, signals.installed(stopping):
+        serving: asyncio.Task[None] | None = None
+        ready = options.data_dir / "ready.json"
+        try:
+            await host.start()
+            serving = asyncio.ensure_future(server.serve(sock))
+            await _first(server.started(), serving)
+            url = f"http://{_address(options.host)}:{sock.getsockname()[1]}"
+            _announce(ready, {"url": url, "pid": os.getpid(), "token": token, "version": __version__})
+            log.info("serving", extra={"action": "serving", "pid": os.getpid(), "version": __version__})
+            print(f"antiphon {__version__} serves at {url}", file=sys.stderr, flush=True)
+            await _first(stopping.wait(), serving)
+        finally:
+            await host.stop()
+            if serving:
+                await server.stop(REQUEST_GRACE_S)
+                await asyncio.wait({serving})
+            ready.unlink(missing_ok=True)
+    log.info("stopped", extra={"action": "stopped", "pid": os.getpid()})
+    if serving.cancelled() or serving.exception():
+        raise CannotServe(f"The server failed: {serving.exception()!r}")
+    return 0
+
+
+async def _first(wanted: Any, serving: asyncio.Task[None]) -> None:
+    """Wait for something, unless the server ends before it."""
+    waiting = asyncio.ensure_future(wanted)
+    await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+
+
+class _Signals:
+    """SIGTERM and SIGINT: the first asks for a clean end, the second hurries it."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    @contextlib.contextmanager
+    def installed(self, stopping: asyncio.Event) -> Any:
+        """Listen for them within the block; the first sets `stopping`."""
+        loop = asyncio.get_running_loop()
+
+        def told() -> None:
+            if stopping.is_set():
+                self._host.hurry()
+            else:
+                print("antiphon: draining; a second signal hurries", file=sys.stderr, flush=True)
+                self._host.drain()
+                stopping.set()
+
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        for number in numbers:
+            loop.add_signal_handler(number, told)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+
+def _prepare(data_dir: Path) -> None:
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotServe(f"The data directory {data_dir} can't be made: {error.strerror}.") from error
+
+
+@contextlib.asynccontextmanager
+async def _opened(options: ServeOptions, clock: SystemClock) -> AsyncIterator[Store]:
+    """The store, closed in the end."""
+    store = await _open(options, clock)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def _open(options: ServeOptions, clock: SystemClock) -> Store:
+    kind = _store_kind(options)
+    if kind == "sqlite":
+        from antiphon.store.sqlite import SqliteStore
+
+        return await SqliteStore.open(options.data_dir, clock=clock)
+    if kind == "memory":
+        from antiphon.store.memory import MemoryStore
+
+        return MemoryStore(epoch=secrets.token_hex(6))
+    if kind == "postgresql":
+        return await _open_postgres(options.store or "")
+    raise CannotServe(f"--store takes sqlite, memory or a postgresql:// address, not {options.store!r}.")
+
+
+async def _open_postgres(url: str) -> Store:
+    try:
+        from antiphon.store.postgres import PostgresStore
+    except ImportError as error:
+        raise CannotServe("PostgreSQL needs: pip install 'antiphon[postgres]'") from error
+    return await PostgresStore.open(url)
+
+
+def _store_kind(options: ServeOptions) -> str:
+    name = (options.store or "sqlite").partition(":")[0]
+    return "postgresql" if name == "postgres" else name
+
+
+def _agents(config: Config) -> Mapping[str, Agent]:
+    """The built-in agents, and those that the configuration names or changes."""
+    tables = {name: (name, dict[str, Any]()) for name in ADAPTERS if name != "echo" or config.host.echo}
+    tables |= {name: (table.adapter, table.options) for name, table in config.agents.items()}
+    try:
+        return {name: build(adapter, name, options) for name, (adapter, options) in tables.items()}
+    except UnknownAdapter as error:
+        raise CannotServe(str(error)) from error
+
+
+def _workspace(data_dir: Path, session_id: str) -> str:
+    """The working directory of a session that names none."""
+    path = data_dir / "workspaces" / session_id
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return str(path)
+
+
+def _bound(options: ServeOptions) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((options.host, options.port))
+        sock.listen(2048)
+    except OSError as error:
+        sock.close()
+        where = f"{options.host}:{options.port}"
+        raise CannotServe(f"Can't listen on {where}: {error.strerror}. Choose another --port, or 0.") from error
+    sock.setblocking(False)
+    return sock
+
+
+def _address(host: str) -> str:
+    """The address under which a local command reaches what listens on `host`."""
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104
+    return f"[{reached}]" if ":" in reached else reached
+
+
+def _announce(path: Path, ready: dict[str, Any]) -> None:
+    """Write `ready.json` so that it is never seen in part, nor by others."""
+    beside = path.with_name(f".ready.{os.getpid()}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.encode(ready))
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+__all__ = ["CannotServe", "ServeOptions", "StoreUnavailable", "serve"]
