@@ -1,0 +1,76 @@
+"""The host itself: its agents, how it is, its metrics, its page and the documents about this door."""
+
+from starlette.responses import Response
+
+from antiphon.core.errors import Draining
+from antiphon.host.service import HostStatus
+from antiphon.host.views import AgentView, View
+from antiphon.http import answers, html
+from antiphon.http.call import Call
+from antiphon.http.routes import Description, Group, PageOf
+from antiphon.telemetry import metrics
+from antiphon.web import page
+
+GROUP = Group("host")
+HTML = "text/html"
+
+
+class Health(View, frozen=True):
+    """`ok`: the process answers."""
+
+    status: str
+
+
+@GROUP.route("GET", "/v1/agents", Description(answers={200: PageOf(AgentView)}))
+async def list_agents(call: Call) -> Response:
+    """List the agents that this host can run, what each can do, and what is missing."""
+    return answers.whole(await call.service.agents())
+
+
+@GROUP.route("GET", "/v1/status", Description(answers={200: HostStatus}))
+async def show_status(call: Call) -> Response:
+    """Show how the host is."""
+    return answers.answer(await call.service.status())
+
+
+@GROUP.route("GET", "/healthz", Description(query=None, answers={200: Health}))
+async def show_health(_call: Call) -> Response:
+    """Tell whether the process answers."""
+    return answers.answer(Health(status="ok"))
+
+
+@GROUP.route("GET", "/readyz", Description(query=None, answers={200: Health}, refusals=("draining",)))
+async def show_readiness(call: Call) -> Response:
+    """Tell whether the host takes messages: its store can be reached, and it is not shutting down."""
+    status = await call.service.status()
+    if status.draining or call.edge.closing.closed:
+        raise Draining("The host is shutting down and takes nothing new. Try again once it was started again.")
+    return answers.answer(Health(status="ok"))
+
+
+@GROUP.route("GET", "/metrics", Description(query=None, answers={200: metrics.MEDIA_TYPE}))
+async def show_metrics(call: Call) -> Response:
+    """Show metrics, in Prometheus' text format.
+
+    They need no token when the host is bound to a loopback address.
+    """
+    text = call.edge.metrics.render(await call.service.status())
+    return Response(text, headers={"cache-control": "no-store"}, media_type=metrics.MEDIA_TYPE)
+
+
+@GROUP.route("GET", "/openapi.json", Description(query=None, answers={200: "application/json"}))
+async def show_openapi(call: Call) -> Response:
+    """Show the OpenAPI 3.1 document of this door."""
+    return answers.answer(call.app.openapi())
+
+
+@GROUP.route("GET", "/docs", Description(query=None, answers={200: HTML}))
+async def show_docs(call: Call) -> Response:
+    """Show the OpenAPI document as a page to read."""
+    return html.answer(html.reference(call.app.openapi()))
+
+
+@GROUP.route("GET", "/", Description(query=None, answers={200: HTML}))
+async def show_page(_call: Call) -> Response:
+    """Show the page."""
+    return html.answer(page.index())

@@ -1,0 +1,122 @@
+"""One request, as the routes see it: names from its path, headers, query and body, each checked when asked for."""
+
+import re
+from typing import TypeVar, cast
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+
+from antiphon.core.errors import InvalidRequest, NotFound
+from antiphon.host.service import Service
+from antiphon.http import bodies, headers
+from antiphon.http.edge import Edge, Principal
+from antiphon.http.forms import KEY_MAX, Query, check_key
+
+Q = TypeVar("Q", bound=Query)
+F = TypeVar("F", bound=BaseModel)
+
+PRINCIPAL = "antiphon.principal"
+"""Where the guard leaves the principal in the scope."""
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+class Call(Request):
+    """A request that has passed the guard."""
+
+    @property
+    def edge(self) -> Edge:
+        """What the app was made with."""
+        return cast("Edge", self.app.state.edge)
+
+    @property
+    def service(self) -> Service:
+        """The host behind the door."""
+        return self.edge.service
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks."""
+        return cast("Principal", self.scope[PRINCIPAL])
+
+    def ref(self) -> str:
+        """The session that the path names, by id or key.
+
+        Raises:
+            InvalidRequest: No session can be called that.
+        """
+        ref = self._segment("ref")
+        if not ref.startswith("ses_"):
+            try:
+                return check_key(ref)
+            except ValueError as error:
+                raise InvalidRequest(f"The path names no session: {error}.") from None
+        return self._id("session", ref)
+
+    def id(self, kind: str) -> str:
+        """The id in the path.
+
+        Raises:
+            NotFound: It does not even look like an id.
+        """
+        return self._id(kind, self._segment("id"))
+
+    def _segment(self, name: str) -> str:
+        """A segment of the path, decoded. Routing looks at the raw path (see the guard), so that a key may hold `/`."""
+        raw: str = self.path_params[name]
+        if "%" not in raw:
+            return raw
+        try:
+            return unquote_to_bytes(raw).decode()
+        except UnicodeDecodeError:
+            raise InvalidRequest("The path is not percent-encoded UTF-8.") from None
+
+    @staticmethod
+    def _id(kind: str, name: str) -> str:
+        if not _ID.fullmatch(name):
+            raise NotFound(kind, name[: KEY_MAX // 4])
+        return name
+
+    def query(self, form: type[Q]) -> Q:
+        """The query string.
+
+        Raises:
+            InvalidRequest: A parameter is unknown, repeated or wrong; each is named.
+        """
+        try:
+            pairs = parse_qsl(self.scope["query_string"].decode("ascii"), keep_blank_values=True, errors="strict")
+        except ValueError:
+            raise InvalidRequest("The query is not percent-encoded UTF-8.") from None
+        given: dict[str, str | list[str]] = {}
+        for name, value in pairs:
+            if name in form.model_fields and form.model_fields[name].default == []:
+                cast("list[str]", given.setdefault(name, [])).append(value)
+            elif name in given:
+                raise InvalidRequest(f"The parameter `{name[: bodies.SHOWN_MAX]}` was given more than once.")
+            else:
+                given[name] = value
+        bodies.refuse_nul(given)
+        try:
+            return form.model_validate(given)
+        except ValidationError as error:
+            raise bodies.invalid(error, "query") from None
+
+    async def raw_body(self, limit: int, seconds: float) -> bytes:
+        """The body, at most `limit` bytes of it."""
+        return await bodies.read(self.receive, self.headers.get("content-length"), limit, seconds)
+
+    async def parsed(self, form: type[F]) -> F:
+        """The body as a form. Raises what `bodies.read` and `bodies.parse` raise."""
+        limits = self.edge.limits
+        return bodies.parse(form, await self.raw_body(limits.body, limits.body_s))
+
+    def wait_s(self) -> float | None:
+        """How long the client prefers to wait; None for not at all."""
+        values = self.headers.getlist("prefer")
+        return headers.preferred_wait_s(values, self.edge.limits.wait_s) if values else None
+
+    def wants_events(self) -> bool:
+        """Whether the client asks for an event stream."""
+        accept = self.headers.get("accept")
+        return accept is not None and "event-stream" in accept.lower() and headers.wants_events([accept])

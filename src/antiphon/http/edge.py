@@ -1,0 +1,92 @@
+"""What every request meets at the door: the service behind it, who may come in, the limits, and the door's closing."""
+
+import asyncio
+import contextlib
+from collections.abc import Generator
+
+import msgspec
+
+from antiphon.host.service import Service
+from antiphon.http.token_store import Scope, TokenStore
+from antiphon.telemetry.metrics import Metrics
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much, and for how long. Sizes are bytes.
+
+    Attributes:
+        body: The largest body of a request.
+        import_body: The largest body of an import.
+        body_s: How long a body may take to arrive; an import has ten times as long.
+        wait_s: The longest that `Prefer: wait` can wait.
+        heartbeat_s: After how long of silence a viewer gets a sign of life.
+        send_s: How long a viewer may refuse to read before its connection is cut.
+        viewer: How much may wait for one viewer before its events are no longer read.
+        linger_s: How long the rest of a refused body is read and thrown away.
+        head: The largest head of a request.
+        head_s: How long a head may take to arrive.
+        idle_s: How long a connection may stay open between requests.
+        connections: How many connections may be open at once.
+    """
+
+    body: int = 1 << 20
+    import_body: int = 256 << 20
+    body_s: float = 60.0
+    wait_s: float = 3600.0
+    heartbeat_s: float = 15.0
+    send_s: float = 30.0
+    viewer: int = 256 << 10
+    linger_s: float = 2.0
+    head: int = 64 << 10
+    head_s: float = 30.0
+    idle_s: float = 30.0
+    connections: int = 2048
+
+
+class Principal(msgspec.Struct, frozen=True):
+    """Who asks: the name of the token, and what it may do."""
+
+    name: str
+    scope: Scope
+
+
+class Closing:
+    """The closing of the door. Whoever waits in it is told and stops waiting; nothing that was accepted is touched."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._waiting: set[asyncio.Timeout] = set()
+
+    def close(self) -> None:
+        """End all waiting and all streams, now and from now on."""
+        self.closed = True
+        for patience in self._waiting:
+            expire(patience)
+
+    @contextlib.contextmanager
+    def ends(self, patience: asyncio.Timeout) -> Generator[None]:
+        """Let the closing end a timeout that has been entered."""
+        if self.closed:
+            expire(patience)
+        self._waiting.add(patience)
+        try:
+            yield
+        finally:
+            self._waiting.discard(patience)
+
+
+def expire(patience: asyncio.Timeout) -> None:
+    """Let a timeout that has been entered be over at once. Nothing happens to one that is over already."""
+    if not patience.expired():
+        patience.reschedule(asyncio.get_running_loop().time())
+
+
+class Edge:
+    """All that the routes need. One for each app, at `app.state.edge`."""
+
+    def __init__(self, service: Service, tokens: TokenStore, limits: Limits, metrics: Metrics) -> None:
+        self.service = service
+        self.tokens = tokens
+        self.limits = limits
+        self.metrics = metrics
+        self.closing = Closing()

@@ -1,0 +1,318 @@
+"""The bodies and queries that clients send, as strict forms: unknown fields and wrong types are refused."""
+
+import base64
+import binascii
+import math
+import re
+from typing import Annotated, Any, Literal, Self, cast
+
+import msgspec
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    WithJsonSchema,
+    model_validator,
+)
+
+from antiphon.core.words import SessionStatus, WhenBusy
+from antiphon.host.service import NewMessage, NewSession
+
+KEY_MAX = 256
+SETTINGS_MAX = 16 << 10
+SETTINGS_DEPTH_MAX = 32
+INTEGER_BITS_MAX = 63
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def check_key(key: str) -> str:
+    """A session's key, if it can be one.
+
+    Raises:
+        ValueError: It can't; the error says why.
+    """
+    if not 1 <= len(key) <= KEY_MAX:
+        raise ValueError(f"a key has 1 to {KEY_MAX} characters")
+    if _CONTROL.search(key):
+        raise ValueError("a key has no control characters")
+    if key.startswith("ses_"):
+        raise ValueError("a key can't begin with `ses_`, which is what ids begin with")
+    return key
+
+
+def _check_absolute(path: str) -> str:
+    if not path.startswith("/"):
+        raise ValueError("must be an absolute path")
+    return path
+
+
+def _check_base64(data: str) -> str:
+    try:
+        base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("must be base64 (RFC 4648 section 4)") from None
+    return data
+
+
+def _check_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    _check_plain(settings)
+    if len(msgspec.json.encode(settings)) > SETTINGS_MAX:
+        raise ValueError(f"must be at most {SETTINGS_MAX} bytes of JSON")
+    return settings
+
+
+def _check_plain(settings: dict[str, Any]) -> None:
+    """Refuse numbers that JSON can't carry everywhere, and nesting that no setting needs."""
+    left: list[tuple[Any, int]] = [(settings, 1)]
+    while left:
+        value, depth = left.pop()
+        if depth > SETTINGS_DEPTH_MAX:
+            raise ValueError(f"must not be nested deeper than {SETTINGS_DEPTH_MAX}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError("must not contain numbers that are not finite")
+        if isinstance(value, int) and value.bit_length() > INTEGER_BITS_MAX:
+            raise ValueError("must not contain integers of more than 64 bits")
+        if isinstance(value, dict):
+            left += [(member, depth + 1) for member in cast("dict[str, Any]", value).values()]
+        elif isinstance(value, list):
+            left += [(item, depth + 1) for item in cast("list[Any]", value)]
+
+
+KEY_SCHEMA: dict[str, Any] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": KEY_MAX,
+    "pattern": "^[^\\x00-\\x1f\\x7f-\\x9f]+$",
+    "not": {"pattern": "^ses_"},
+}
+
+Key = Annotated[str, AfterValidator(check_key), WithJsonSchema(KEY_SCHEMA)]
+AgentName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+Model = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Title = Annotated[str, StringConstraints(max_length=500)]
+Directory = Annotated[
+    str,
+    AfterValidator(_check_absolute),
+    StringConstraints(max_length=4096),
+    Field(json_schema_extra={"pattern": "^/"}),
+]
+LabelName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+LabelValue = Annotated[str, StringConstraints(max_length=256)]
+Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=64)]
+Settings = Annotated[dict[str, JsonValue], AfterValidator(_check_settings), WithJsonSchema({"type": "object"})]
+Text = Annotated[str, StringConstraints(min_length=1)]
+Cursor = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+
+
+class Form(BaseModel):
+    """A body. Null is the same as absent, unless the form says otherwise."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class Birth(Form):
+    """What a session is made from."""
+
+    agent: AgentName
+    cwd: Directory | None = None
+    model: Model | None = None
+    title: Title | None = None
+    labels: Labels | None = None
+    when_busy: WhenBusy | None = None
+    settings: Settings | None = None
+
+    def new(self, key: str | None) -> NewSession:
+        """What the host makes of it."""
+        return NewSession(
+            agent=self.agent,
+            key=key,
+            cwd=self.cwd,
+            model=self.model,
+            title=self.title,
+            labels=self.labels or {},
+            when_busy=self.when_busy,
+            settings=self.settings or {},
+        )
+
+
+class StartSession(Birth):
+    """A new session. With `if_exists: "return"` a session that has the key already is the answer."""
+
+    key: Key | None = None
+    if_exists: Literal["error", "return"] = "error"
+
+
+class PatchSession(Form):
+    """A JSON merge patch (RFC 7396): null takes a value away, what is absent stays."""
+
+    title: Title | None = None
+    labels: Annotated[dict[LabelName, LabelValue | None], Field(max_length=64)] | None = None
+    model: Model | None = None
+    when_busy: WhenBusy | None = None
+    settings: Settings | None = None
+    cwd: Directory | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """The fields that were given."""
+        return self.model_dump(exclude_unset=True)
+
+
+FILE_SCHEMA: dict[str, Any] = {
+    "oneOf": [
+        {
+            "type": "object",
+            "properties": {"path": {"type": "string", "pattern": "^/", "maxLength": 4096}},
+            "required": ["path"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "minLength": 1, "maxLength": 255},
+                "media_type": {"type": "string", "minLength": 1, "maxLength": 255},
+                "data": {"type": "string", "contentEncoding": "base64"},
+            },
+            "required": ["name", "data"],
+            "additionalProperties": False,
+        },
+    ]
+}
+
+
+class File(Form):
+    """A file beside a text: the path of one that the agent can read, or its content."""
+
+    model_config = ConfigDict(json_schema_extra=lambda schema: (schema.clear(), schema.update(FILE_SCHEMA))[0])
+
+    path: Directory | None = None
+    name: Annotated[str, StringConstraints(min_length=1, max_length=255)] | None = None
+    media_type: Annotated[str, StringConstraints(min_length=1, max_length=255)] | None = None
+    data: Annotated[str, AfterValidator(_check_base64)] | None = None
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Self:
+        given = self.model_fields_set
+        if given != {"path"} and not {"name", "data"} <= given <= {"name", "media_type", "data"}:
+            raise ValueError("must have either `path`, or `name` and `data` and perhaps `media_type`")
+        if None in (getattr(self, field) for field in given):
+            raise ValueError("must not have fields that are null")
+        return self
+
+
+class SendMessage(Form):
+    """A message. `create` makes the session when there is none under the key."""
+
+    text: Text
+    files: Annotated[list[File], Field(max_length=20)] | None = None
+    when_busy: WhenBusy | None = None
+    create: Birth | None = None
+
+    def new(self, *, idempotency_key: str | None, digest: str | None, sender: str) -> NewMessage:
+        """What the host makes of it."""
+        return NewMessage(
+            text=self.text,
+            files=tuple(file.model_dump(exclude_unset=True) for file in self.files or ()),
+            when_busy=self.when_busy,
+            idempotency_key=idempotency_key,
+            digest=digest,
+            sender=sender,
+        )
+
+
+class EditMessage(Form):
+    """What shall be different in a message that waits: at least one of both."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    text: Text | None = None
+    when_busy: WhenBusy | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.text is None and self.when_busy is None:
+            raise ValueError("must have `text` or `when_busy`")
+        return self
+
+
+class ReorderQueue(Form):
+    """The ids of all that waits, in their new order."""
+
+    order: Annotated[list[Annotated[str, StringConstraints(max_length=100)]], Field(max_length=10_000)]
+
+
+class AnswerPermission(Form):
+    """A person's decision."""
+
+    decision: Literal["allow", "deny"]
+    option_id: Annotated[str, StringConstraints(max_length=256)] | None = None
+    note: Annotated[str, StringConstraints(max_length=4000)] | None = None
+
+
+class CreateToken(Form):
+    """A new token: `full` may do everything, `read` may only look."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    scope: Literal["full", "read"] = "full"
+
+
+class Query(BaseModel):
+    """A query string. Its values are text, so that numbers are read from it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class NoQuery(Query):
+    """A route without parameters."""
+
+
+class ListQuery(Query):
+    """A page of a list."""
+
+    limit: Annotated[int, Field(ge=1, le=200, description="How many items the page may have.")] = 50
+    cursor: Annotated[Cursor | None, Field(description="The `next_cursor` of the page before.")] = None
+
+
+class SessionsQuery(ListQuery):
+    """Which sessions are listed; all that are given must hold."""
+
+    status: Annotated[list[SessionStatus], Field(description="Of one of these statuses.", max_length=16)] = []
+    agent: Annotated[AgentName | None, Field(description="Of this agent.")] = None
+    label: Annotated[
+        list[Annotated[str, StringConstraints(pattern=r"^[^=]{1,64}=(.|\n|\r){0,256}$")]],
+        Field(description="With this label, as `name=value`; may be repeated.", max_length=16),
+    ] = []
+    q: Annotated[
+        Annotated[str, StringConstraints(min_length=1, max_length=500)] | None,
+        Field(description="With this in the key or the title."),
+    ] = None
+
+
+class TranscriptQuery(Query):
+    """Which part of a conversation is shown."""
+
+    generation: Annotated[int | None, Field(ge=1, le=2**53, description="Another than the current generation.")] = None
+    limit: Annotated[int, Field(ge=1, le=200, description="How many lines the page may have.")] = 200
+    cursor: Annotated[Cursor | None, Field(description="The `next_cursor` of the page before.")] = None
+
+
+class EventsQuery(Query):
+    """Which events are shown."""
+
+    after: Annotated[Cursor | None, Field(description="The cursor after which to begin.")] = None
+    limit: Annotated[int, Field(ge=1, le=1000, description="How many events a page may have.")] = 500
+
+
+class PermissionsQuery(ListQuery):
+    """Which permission requests are listed."""
+
+    state: Annotated[Literal["pending", "allowed", "denied", "expired"] | None, Field(description="In this state.")] = (
+        None
+    )
+    session: Annotated[
+        Annotated[str, StringConstraints(min_length=1, max_length=KEY_MAX)] | None,
+        Field(description="Of this session, by id or key."),
+    ] = None
