@@ -22,12 +22,3 @@ def require_whole(commit: Commit) -> None:
             raise ValueError(f"a record of another session in a commit of {session.id}")
         if len({record.id for record in records}) != len(records):
             raise ValueError("a record twice in one commit")
-
-
-def accepted_at(commit: Commit) -> dict[str, int]:
-    """The sequence at which each message accepted in this commit was accepted: its place in the transcript."""
-    return {
-        entry.message_id: entry.sequence
-        for entry in commit.entries
-        if entry.type == "message.accepted" and entry.message_id is not None
-    }

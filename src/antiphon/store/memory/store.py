@@ -20,7 +20,7 @@ from antiphon.ports.store import (
     StoredMessage,
 )
 from antiphon.store.cursors import Activity, Walk, cursor, place
-from antiphon.store.steps import accepted_at, require_whole
+from antiphon.store.steps import require_whole
 
 PAGE_BYTES = 4 * 1024 * 1024
 T = TypeVar("T")
@@ -114,9 +114,8 @@ class MemoryStore:
                 raise ValueError(f"the idempotency key of {text.message_id} was spent on {spent.message_id}")
 
     def _keep_records(self, kept: Kept, commit: Commit) -> None:
-        places = accepted_at(commit)
         for message in commit.messages:
-            kept.accepted.setdefault(message.id, places.get(message.id, commit.session.sequence))
+            kept.accepted[message.id] = message.sequence
             self._messages[message.id] = message
         for turn in commit.turns:
             kept.turns[turn.id] = turn
@@ -189,6 +188,9 @@ class MemoryStore:
         next_cursor = walk.next_cursor([kept.activity for kept in met], more=len(ahead) > limit, newer=newer)
         items = tuple(kept.session for kept in met)
         return Listed(items=items if walk.down else items[::-1], next_cursor=next_cursor)
+
+    async def count(self) -> int:
+        return sum(kept.living for kept in self._kept.values())
 
     async def entries(self, session_id: str, *, after: int, limit: int) -> Sequence[Entry]:
         kept = self._living(session_id)

@@ -105,6 +105,11 @@ def _is_any_above(query: SessionQuery, top: tuple[int, str]) -> Command[bool]:
     return bool(found)
 
 
+def count() -> Command[int]:
+    found = yield "SELECT count(*) FROM sessions WHERE deleted_at IS NULL", ()
+    return found[0][0]
+
+
 def fitting(sizes: Sequence[Row]) -> int:
     """How many of the rows, whose last column is a size in bytes, make a page: at least one."""
     total = 0

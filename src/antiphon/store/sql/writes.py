@@ -9,7 +9,7 @@ import msgspec
 from antiphon.ports.store import Commit, Fenced, KeyTaken, SequenceMoved
 from antiphon.store.sql import rows
 from antiphon.store.sql.statements import Command, insert
-from antiphon.store.steps import accepted_at, require_whole
+from antiphon.store.steps import require_whole
 
 ANY_FENCE = 2**63 - 1
 
@@ -41,7 +41,7 @@ def prepare(commit: Commit, *, now: int) -> Write:
         ValueError: The commit does not fit together in itself.
     """
     require_whole(commit)
-    session, places = commit.session, accepted_at(commit)
+    session = commit.session
     return Write(
         session_id=session.id,
         key=session.key,
@@ -60,9 +60,7 @@ def prepare(commit: Commit, *, now: int) -> Write:
             rows.encode(session),
         ),
         entries=tuple(rows.entry_row(entry) for entry in commit.entries),
-        messages=tuple(
-            (one.id, one.generation, places.get(one.id, session.sequence), rows.encode(one)) for one in commit.messages
-        ),
+        messages=tuple((one.id, one.generation, one.sequence, rows.encode(one)) for one in commit.messages),
         bodies=tuple((text.message_id, rows.body(text)) for text in commit.texts),
         keys=tuple(
             (text.idempotency_key, text.message_id, text.digest)

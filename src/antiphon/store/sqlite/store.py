@@ -114,6 +114,9 @@ class SqliteStore:
     async def sessions(self, query: SessionQuery, *, cursor: str | None, limit: int) -> Listed:
         return await self._read(partial(reads.sessions, query, cursor=cursor, limit=limit, damage=self._damage))
 
+    async def count(self) -> int:
+        return await self._read(reads.count)
+
     async def entries(self, session_id: str, *, after: int, limit: int) -> Sequence[Entry]:
         return await self._read(partial(reads.entries, session_id, after=after, limit=limit))
 

@@ -1,0 +1,27 @@
+"""What a store must do, as tests: subclass `StoreContract`, give it your store, and pytest proves it.
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        async def store(self):
+            store = await MyStore.open(...)
+            yield store
+            await store.close()
+
+        async def reopen(self, store):
+            await store.close()
+            return await MyStore.open(...)     # the same data; the fixture closes only the first
+
+The tests are coroutines: anyio's pytest plugin (`anyio_mode = auto`), or another that runs them. Register the module
+for `pytest.register_assert_rewrite` before it is imported, for readable failures.
+"""
+
+from antiphon.testing.store_contract.commits import CommitsContract
+from antiphon.testing.store_contract.journal import JournalContract
+from antiphon.testing.store_contract.life import LifeContract
+from antiphon.testing.store_contract.lists import ListsContract
+
+__all__ = ["StoreContract"]
+
+
+class StoreContract(CommitsContract, JournalContract, ListsContract, LifeContract):
+    """The whole contract. Override `reopen` where the data outlives the object."""
