@@ -1,0 +1,153 @@
+"""The adapter: finds Codex, starts it, and leads it to its thread."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import msgspec
+
+from antiphon import __version__
+from antiphon.agents.codex import protocol, rpc
+from antiphon.agents.codex.conversation import Conversation
+from antiphon.agents.codex.options import BadOptions, CodexOptions
+from antiphon.agents.codex.running import RunningCodex
+from antiphon.agents.pipes import Overlong
+from antiphon.agents.process import AgentProcess, StartFailed
+from antiphon.ports.agent import AgentSpec, Capabilities, OpenFailed
+
+WRITER_PATIENCE_S = 5.0
+WRITER_PAUSE_S = 0.1
+"""How long, and how often, a thread is asked for whose former process has not let go of it."""
+STDERR_SHOWN = 500
+
+
+class CodexAgent:
+    """Codex as an `Agent`: one `codex app-server` process for each open session.
+
+    Args:
+        name: The agent's name in the configuration.
+        options: Its table of the configuration; see `CodexOptions`. A wrong one is told by `missing` and `open`.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        self.name = name
+        self._options = options
+        self.capabilities = Capabilities(
+            steer=True,
+            interrupt=True,
+            resume=True,
+            permissions=options.get("approval_policy") != "never",
+            rollback=False,
+            usage=True,
+        )
+
+    async def missing(self) -> str | None:
+        """Look for the program and for the directory of its home."""
+        try:
+            options = CodexOptions.read(self._options)
+            options.variables({})
+            options.arguments()
+        except (BadOptions, FileNotFoundError) as error:
+            return str(error)
+        return None
+
+    async def open(self, spec: AgentSpec, resume_token: str | None) -> RunningCodex:
+        """Start Codex with a new thread, or with the thread that `resume_token` names.
+
+        A thread that is gone is not replaced by a new one: nobody would tell whoever talks there that all is forgotten.
+        """
+        try:
+            options = CodexOptions.read({**self._options, **spec.options})
+            argv, environment = options.arguments(), options.variables(spec.environment)
+            process = await AgentProcess.start(argv, cwd=spec.cwd, environment=environment)
+        except (BadOptions, FileNotFoundError, StartFailed) as error:
+            raise OpenFailed(str(error)) from error
+        opening = _Opening(process)
+        try:
+            conversation = await opening.lead(spec, options, resume_token)
+        except rpc.Refused as error:
+            await process.end(0)
+            raise OpenFailed(_with_stderr(str(error), process)) from error
+        except BaseException:
+            await process.end(0)
+            raise
+        return RunningCodex(process, opening.lines, conversation, options.network_patience_s)
+
+
+class _Opening:
+    """The first requests, one after the other."""
+
+    def __init__(self, process: AgentProcess) -> None:
+        self._process = process
+        self._requests = 0
+        self._meanwhile: list[bytes] = []
+        self.lines: AsyncIterator[bytes | Overlong] = process.lines()
+
+    async def lead(self, spec: AgentSpec, options: CodexOptions, resume_token: str | None) -> Conversation:
+        """Introduce the host, then start the thread or resume it.
+
+        Raises:
+            Refused: Codex does not want, or is gone.
+        """
+        client = {"name": "antiphon", "title": "antiphon", "version": __version__}
+        # `thread/backgroundTerminals/*` belongs to the experimental part of the protocol.
+        await self._ask("initialize", {"clientInfo": client, "capabilities": {"experimentalApi": True}})
+        self._process.write_line(rpc.notification("initialized"))
+        wishes = {
+            "cwd": spec.cwd,
+            "model": spec.model,
+            "approvalPolicy": options.approval_policy,
+            "sandbox": options.sandbox,
+        }
+        params = {name: value for name, value in wishes.items() if value is not None}
+        if resume_token is None:
+            thread = await self._ask("thread/start", params, protocol.ThreadAnswer)
+        else:
+            thread = await self._resume({**params, "threadId": resume_token, "excludeTurns": True})
+        kept_on_disk = resume_token is not None
+        conversation = Conversation(thread.thread.id, requests=self._requests, kept_on_disk=kept_on_disk)
+        for line in self._meanwhile:
+            conversation.receive(line)
+        return conversation
+
+    async def _resume(self, params: dict[str, Any]) -> protocol.ThreadAnswer:
+        """Resume a thread. Codex lets only one process write to it, and one that was just ended may hold it still."""
+        for _ in range(int(WRITER_PATIENCE_S / WRITER_PAUSE_S)):
+            try:
+                return await self._ask("thread/resume", params, protocol.ThreadAnswer)
+            except rpc.Refused as error:
+                if "active writer" in str(error):
+                    await asyncio.sleep(WRITER_PAUSE_S)
+                    continue
+                raise rpc.Refused(
+                    f"Codex can't go on with this conversation (thread {params['threadId']}): {error}. "
+                    "If it is gone for good, `clear` the session to begin a new one."
+                ) from error
+        raise rpc.Refused(
+            f"Another process is using this conversation (Codex's thread {params['threadId']}). End it first."
+        )
+
+    async def _ask(self, method: str, params: dict[str, Any], kind: type[msgspec.Struct] = protocol.Wire) -> Any:
+        """Send a request and wait for its answer; what else is said meanwhile is for the conversation."""
+        self._requests += 1
+        self._process.write_line(rpc.request(self._requests, method, params))
+        async for line in self.lines:
+            if isinstance(line, Overlong):
+                raise rpc.Refused(f"Codex's answer to {method} is over the limit ({line.size} bytes).")
+            try:
+                message = rpc.read(line)
+            except rpc.BadLine:
+                self._meanwhile.append(line)
+                continue
+            if isinstance(message, rpc.Response):
+                if message.id == self._requests:
+                    return message.read(kind)
+            else:
+                self._meanwhile.append(line)
+        raise rpc.Refused(f"Codex ended ({self._process.ending}) before it answered {method}.")
+
+
+def _with_stderr(text: str, process: AgentProcess) -> str:
+    """The text, and the last of what Codex wrote to stderr: a broken configuration is told there."""
+    stderr = process.stderr().strip()[-STDERR_SHOWN:]
+    return f"{text} It wrote: {stderr}" if stderr else text

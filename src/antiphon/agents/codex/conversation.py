@@ -1,0 +1,550 @@
+"""A thread of Codex's as the port sees it: pairs what Codex says with the turns of the host. No I/O here.
+
+Feed it every line with `receive` and call the port's methods on it; after each call send what is in `outbox` and hand
+on what is in `said`, both in their order.
+
+Codex names its turns itself, and tells the name in its answer to `turn/start`, which may come after the first words of
+the turn. So what comes for an unknown turn while an answer is awaited is kept until the name is known; the message that
+opens the turn carries the host's turn id too (`clientUserMessageId`), and may tell it earlier.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from antiphon.agents.codex import approvals, protocol, rpc, tools, troubles
+from antiphon.agents.codex.approvals import Question
+from antiphon.agents.codex.turn import Turn
+from antiphon.agents.pipes import Overlong
+from antiphon.core.session import Problem
+from antiphon.ports.agent import (
+    Asked,
+    Began,
+    Ended,
+    Part,
+    Resumable,
+    Said,
+    Steered,
+    Text,
+    Thought,
+    Used,
+    Wrote,
+)
+
+KEPT_MAX = 2_000
+"""Messages that are kept for a turn whose name is not known yet. Codex answers `turn/start` within a few."""
+PAST_MAX = 1_000
+REMARKS_MAX = 100
+REMARKS = frozenset({"warning", "guardianWarning", "configWarning", "deprecationNotice"})
+ANSWER_HEAD = re.compile(r'\s*\{\s*"id"\s*:\s*(\d+)\s*,\s*"(?:result|error)"')
+TURN_HEAD = re.compile(r'"turnId"\s*:\s*"([^"]+)"')
+
+Answered = Callable[[rpc.Response], None]
+
+
+class Conversation:
+    """One thread.
+
+    Attributes:
+        outbox: Lines for Codex.
+        said: What it said, for the host.
+        broken: Why this conversation can't be gone on with in this process; then end the process.
+    """
+
+    def __init__(self, thread_id: str, *, requests: int, kept_on_disk: bool) -> None:
+        """Take over a thread that was started or resumed.
+
+        Args:
+            thread_id: Codex's id of it, which is the resume token too.
+            requests: How many requests were sent on this connection so far; their numbers are taken.
+            kept_on_disk: The thread was resumed. A new one is on disk only once a message is in it.
+        """
+        self.thread_id = thread_id
+        self.outbox: list[bytes] = []
+        self.said: deque[Said] = deque()
+        self.broken: str | None = None
+        self._requests = requests
+        self._awaited: dict[int, Answered] = {}
+        self._kept_on_disk = kept_on_disk
+        self._turns: dict[str, Turn] = {}
+        """The turns that run, by Codex's id: one, save when Codex began another by itself."""
+        self._starting: Turn | None = None
+        self._kept: list[rpc.Call] = []
+        self._past: dict[str, None] = {}
+        self._spent: protocol.TokenCounts | None = None
+        self._remarks: set[str] = set()
+
+    @property
+    def resume_token(self) -> str | None:
+        """The thread's id, once it can be resumed."""
+        return self.thread_id if self._kept_on_disk else None
+
+    @property
+    def retrying(self) -> str | None:
+        """The host's id of the turn whose model Codex tries in vain to reach."""
+        return next((turn.turn_id for turn in self._turns.values() if turn.retrying and not turn.stopping), None)
+
+    # What the host asks
+
+    def prompt(self, turn_id: str, parts: tuple[Part, ...]) -> None:
+        """Begin a turn."""
+        turn = self._starting = Turn(turn_id, self._spent)
+        params = {"threadId": self.thread_id, "clientUserMessageId": turn_id, "input": _input(parts)}
+        self._ask("turn/start", params, partial(self._accepted, turn))
+
+    def steer(self, turn_id: str, message_id: str, parts: tuple[Part, ...]) -> None:
+        """Hand a message to a running turn."""
+        turn = self._by_host_id(turn_id)
+        if turn is None or turn.over or turn.stopping:
+            self.said.append(Steered(turn_id=turn_id, message_id=message_id, taken=False))
+            return
+        turn.steers[message_id] = False
+        if turn.codex_id is None:
+            turn.unsent_steers.append((message_id, parts))
+        else:
+            self._send_steer(turn, message_id, parts)
+
+    def cancel(self, turn_id: str) -> None:
+        """Ask that a turn stop."""
+        turn = self._by_host_id(turn_id)
+        if turn is not None and not turn.over:
+            self._stop(turn)
+
+    def answer(self, request_id: str, allow: bool, option_id: str | None) -> None:
+        """Answer a question. One that is gone is ignored."""
+        for turn in self._turns.values():
+            question = turn.questions.pop(request_id, None)
+            if question is not None:
+                self.outbox.append(rpc.answer(question.number, question.result(allow, option_id)))
+
+    def lose_patience(self, turn_id: str, waited_s: float) -> None:
+        """Give up the turn, whose model could not be reached all the while."""
+        turn = self._by_host_id(turn_id)
+        if turn is not None and turn.retrying:
+            why = troubles.told(turn.trouble)
+            self._give_up(turn, troubles.failed(f"Codex could not reach its model for {waited_s:g} s: {why}"))
+
+    # What Codex says
+
+    def receive(self, line: bytes | Overlong) -> None:
+        """Take in a line."""
+        if isinstance(line, Overlong):
+            self._receive_head(line)
+            return
+        try:
+            message = rpc.read(line)
+            if isinstance(message, rpc.Response):
+                self._hear_answer(message)
+            else:
+                self._hear(message)
+        except rpc.BadLine as error:
+            self._remark_bad(error)
+
+    def _receive_head(self, line: Overlong) -> None:
+        """Of a line over the limit only the beginning is known: the turn that it belongs to can't complete any more."""
+        head = line.head.decode(errors="replace")
+        if answer := ANSWER_HEAD.match(head):
+            fault = rpc.Fault(f"Codex's answer of {line.size} bytes is over the limit.")
+            self._hear_answer(rpc.Response(int(answer[1]), msgspec.Raw(b"{}"), fault))
+            return
+        self._remark(f"Codex wrote a line of {line.size} bytes, which is over the limit.")
+        named = TURN_HEAD.search(head)
+        turn = self._turns.get(named[1]) if named else self._running
+        if turn is not None and not turn.over:
+            turn.output_lost = True
+            self._give_up(turn, troubles.failed(f"Codex wrote a line of {line.size} bytes, which is over the limit."))
+
+    def _hear_answer(self, response: rpc.Response) -> None:
+        answered = self._awaited.pop(response.id, None)
+        if answered is not None:
+            answered(response)
+
+    def _hear(self, call: rpc.Call) -> None:
+        place = call.read(protocol.Place)
+        if place.thread_id not in (None, self.thread_id):
+            self._hear_elsewhere(call)
+            return
+        codex_id = place.codex_turn_id
+        if codex_id is None:
+            self._hear_outside(call)
+            return
+        if call.method == "thread/tokenUsage/updated" and codex_id not in self._turns and self._starting is None:
+            self._spent = call.read(protocol.UsageChanged).token_usage.total
+            return
+        turn = self._turns.get(codex_id) or self._meet(codex_id, call)
+        if turn is not None:
+            self._hear_in_turn(turn, call)
+
+    def _meet(self, codex_id: str, call: rpc.Call) -> Turn | None:
+        """Who an unknown turn is; None when that is not known yet, or when it is over."""
+        if codex_id in self._past:
+            self._decline(call)
+            return None
+        if self._starting is not None:
+            if not _opens(self._starting.turn_id, call):
+                self._keep(call)
+                return None
+            turn = self._starting
+            self._bind(turn, codex_id)
+            return None if turn.over or codex_id in self._past else turn
+        if call.method != "turn/started":
+            self._decline(call)
+            return None
+        # Codex's ids are UUIDv7 (RFC 9562), as the host's are.
+        turn = Turn(f"turn_{codex_id.replace('-', '')}", self._spent)
+        turn.codex_id = codex_id
+        self._turns[codex_id] = turn
+        self.said.append(Began(turn_id=turn.turn_id))
+        return turn
+
+    def _keep(self, call: rpc.Call) -> None:
+        self._kept.append(call)
+        if len(self._kept) > KEPT_MAX:
+            self.broken = "Codex did not say which turn its words belong to."
+
+    def _bind(self, turn: Turn, codex_id: str) -> None:
+        """The name of the turn is known: hear what was kept for it."""
+        turn.codex_id = codex_id
+        self._turns[codex_id] = turn
+        kept, self._kept = self._kept, []
+        self._kept = [call for call in kept if call.read(protocol.Place).codex_turn_id != codex_id]
+        self._hear_all(call for call in kept if call.read(protocol.Place).codex_turn_id == codex_id)
+
+    def _hear_all(self, calls: Iterable[rpc.Call]) -> None:
+        for call in calls:
+            try:
+                self._hear(call)
+            except rpc.BadLine as error:
+                self._remark_bad(error)
+
+    def _accepted(self, turn: Turn, response: rpc.Response) -> None:
+        """The answer to `turn/start`."""
+        try:
+            codex_id = response.read(protocol.TurnAnswer).turn.id
+        except rpc.Refused as error:
+            if turn.codex_id is None:
+                self._tell_end(turn, "failed", troubles.failed(f"Codex refused the message: {error}"))
+        else:
+            if turn.codex_id is None:
+                self._join(turn, codex_id)
+        self._starting = None
+        kept, self._kept = self._kept, []
+        self._hear_all(kept)
+        if turn.over:
+            return
+        if turn.stopping:
+            self._stop(turn)
+        for message_id, parts in turn.unsent_steers:
+            self._send_steer(turn, message_id, parts)
+
+    def _join(self, turn: Turn, codex_id: str) -> None:
+        """Codex answered with the turn's name. It may name a turn that it began by itself: then this is one with it."""
+        if codex_id in self._past:
+            self._tell_end(turn, "failed", troubles.failed("Codex took the message into a turn that was over."))
+            return
+        own = self._turns.get(codex_id)
+        if own is not None:
+            self._tell_end(own, "completed", None)
+            del self._past[codex_id]
+        self._bind(turn, codex_id)
+
+    # Within a turn
+
+    def _hear_in_turn(self, turn: Turn, call: rpc.Call) -> None:
+        match call.method:
+            case "item/agentMessage/delta":
+                delta = call.read(protocol.Delta)
+                self._go_on(turn)
+                self._say(turn, turn.reply.piece(delta.item_id, delta.delta))
+            case "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta":
+                delta = call.read(protocol.Delta)
+                self._go_on(turn)
+                self._think(turn, turn.thoughts.piece(_thought_id(delta), delta.delta))
+            case "item/started":
+                self._item_started(turn, call.read(protocol.ItemChanged).item)
+            case "item/completed":
+                self._item_completed(turn, call.read(protocol.ItemChanged).item)
+            case "thread/tokenUsage/updated":
+                spent = call.read(protocol.UsageChanged).token_usage
+                self._spent = spent.total
+                if turn.count(spent) and turn.usage is not None:
+                    self.said.append(Used(turn_id=turn.turn_id, usage=turn.usage))
+            case "error":
+                self._trouble(turn, call.read(protocol.Trouble))
+            case "turn/completed":
+                self._completed(turn, call.read(protocol.TurnChanged).turn)
+            case method if method in approvals.METHODS and call.id is not None:
+                self._ask_person(turn, call.id, call)
+            case _:
+                self._decline(call)
+
+    def _item_started(self, turn: Turn, item: protocol.Item) -> None:
+        if item.type == "userMessage":
+            self._noted(turn, item)
+        else:
+            self._go_on(turn)
+            self._tool_started(turn, item)
+
+    def _tool_started(self, turn: Turn, item: protocol.Item) -> None:
+        started = tools.started(turn.turn_id, item)
+        if started is not None and item.id not in turn.tools:
+            turn.tools.add(item.id)
+            if item.type == tools.SHELL:
+                turn.commands.add(item.id)
+            self.said.append(started)
+
+    def _item_completed(self, turn: Turn, item: protocol.Item) -> None:
+        match item.type:
+            case "userMessage":
+                self._noted(turn, item)
+                self._on_disk()
+            case "agentMessage":
+                self._go_on(turn)
+                self._say(turn, turn.reply.whole(item.id, item.text or ""))
+            case "reasoning":
+                self._go_on(turn)
+                for index, text in enumerate(item.summary):
+                    self._think(turn, turn.thoughts.whole(f"{item.id}/summary/{index}", text))
+            case _:
+                self._tool_started(turn, item)
+                if item.id in turn.tools:
+                    turn.tools.discard(item.id)
+                    turn.commands.discard(item.id)
+                    self.said.append(tools.ended(turn.turn_id, item))
+
+    def _trouble(self, turn: Turn, trouble: protocol.Trouble) -> None:
+        turn.trouble = trouble.error
+        if trouble.will_retry:
+            turn.retrying = troubles.endless(trouble.error)
+            turn.reply.broke_off()
+            turn.thoughts.broke_off()
+            self.said.append(Wrote(text=troubles.told(trouble.error)))
+
+    def _go_on(self, turn: Turn) -> None:
+        """The model was heard: it is reached again, and has taken up what was noted down before."""
+        turn.retrying = False
+        for message_id in [message_id for message_id, noted in turn.steers.items() if noted]:
+            del turn.steers[message_id]
+            self.said.append(Steered(turn_id=turn.turn_id, message_id=message_id, taken=True))
+
+    def _noted(self, turn: Turn, item: protocol.Item) -> None:
+        """Codex put a message of the user into the thread: the one that opened the turn, or a steer."""
+        if item.client_id in turn.steers:
+            turn.steers[item.client_id] = True
+
+    def _on_disk(self) -> None:
+        """A thread is written to disk with the first message in it; one without can't be resumed."""
+        if not self._kept_on_disk:
+            self._kept_on_disk = True
+            self.said.append(Resumable(resume_token=self.thread_id))
+
+    def _completed(self, turn: Turn, ended: protocol.Turn) -> None:
+        if turn.over:
+            return
+        for item in ended.items:
+            if item.type == "agentMessage":
+                self._say(turn, turn.reply.whole(item.id, item.text or ""))
+        succeeded = ended.status in ("completed", "interrupted")
+        problem = None if succeeded else troubles.failed(troubles.told(ended.error or turn.trouble))
+        self._end(turn, ended.status, problem)
+
+    def _end(self, turn: Turn, status: str, problem: Problem | None) -> None:
+        """Codex has ended the turn. After an interrupt the shells of its commands run on: they are ended first."""
+        turn.over = True
+        turn.retrying = False
+        if status == "interrupted" and turn.commands:
+            self._list_terminals(turn, None)
+        else:
+            self._tell_end(turn, status, problem)
+
+    def _tell_end(self, turn: Turn, status: str, problem: Problem | None) -> None:
+        """The last word on a turn.
+
+        A steer that Codex noted down without going on afterwards is not taken: the answer was complete already, so it
+        needs a turn of its own. When the turn was cut short, what is noted down is part of what was cut.
+        """
+        turn.over = True
+        for message_id, noted in turn.steers.items():
+            taken = noted and status != "completed"
+            self.said.append(Steered(turn_id=turn.turn_id, message_id=message_id, taken=taken))
+        failure = turn.failure if turn.output_lost or status != "completed" else None
+        error = failure or problem
+        cancelled = status == "interrupted" and error is None
+        self.said.append(Ended(turn_id=turn.turn_id, error=error, cancelled=cancelled, usage=turn.usage))
+        if turn.codex_id is not None:
+            self._turns.pop(turn.codex_id, None)
+            self._past[turn.codex_id] = None
+            if len(self._past) > PAST_MAX:
+                del self._past[next(iter(self._past))]
+
+    def _say(self, turn: Turn, text: str) -> None:
+        if text:
+            self.said.append(Text(turn_id=turn.turn_id, text=text))
+
+    def _think(self, turn: Turn, text: str) -> None:
+        if text:
+            self.said.append(Thought(turn_id=turn.turn_id, text=text))
+
+    # Outside of a turn
+
+    def _hear_outside(self, call: rpc.Call) -> None:
+        if call.method in REMARKS:
+            remark = call.read(protocol.Remark)
+            self._remark(": ".join(filter(None, (remark.message or remark.summary, remark.details))))
+        elif call.method == "mcpServer/startupStatus/updated":
+            server = call.read(protocol.ServerStatus)
+            if server.status == "failed":
+                self._remark(f"The MCP server {server.name} could not be started: {server.error or 'no reason given'}.")
+        elif call.method == "serverRequest/resolved":
+            request_id = str(call.read(protocol.Resolved).request_id)
+            for turn in self._turns.values():
+                turn.questions.pop(request_id, None)
+        else:
+            self._hear_elsewhere(call)
+
+    def _hear_elsewhere(self, call: rpc.Call) -> None:
+        """What comes of a sub-agent's thread is its own affair, but for a question: it asks for the turn that runs."""
+        turn = self._running
+        if call.id is not None and call.method in approvals.METHODS and turn is not None:
+            self._ask_person(turn, call.id, call)
+        else:
+            self._decline(call)
+
+    def _ask_person(self, turn: Turn, number: int | str, call: rpc.Call) -> None:
+        question = Question(number, call.method, call.read(protocol.Approval))
+        if turn.over or not question.answerable:
+            self._decline(call)
+            return
+        turn.questions[str(number)] = question
+        self.said.append(
+            Asked(
+                turn_id=turn.turn_id,
+                request_id=str(number),
+                question=question.text,
+                tool=question.tool,
+                options=question.options,
+            )
+        )
+
+    def _decline(self, call: rpc.Call) -> None:
+        """Answer, when it is a question, so that Codex never waits for what nobody will say."""
+        if call.id is None:
+            return
+        if call.method in approvals.METHODS:
+            question = Question(call.id, call.method, call.read(protocol.Approval))
+            self.outbox.append(rpc.answer(call.id, question.result(allow=False)))
+        else:
+            self.outbox.append(rpc.refusal(call.id, f"antiphon does not answer {call.method}."))
+
+    def _remark_bad(self, error: rpc.BadLine) -> None:
+        self._remark(f"Codex wrote something that is not of its protocol: {error}.")
+
+    def _remark(self, text: str) -> None:
+        """Pass on a remark for a person, each once."""
+        if text and text not in self._remarks and len(self._remarks) < REMARKS_MAX:
+            self._remarks.add(text)
+            self.said.append(Wrote(text=text))
+
+    # What is asked of Codex
+
+    @property
+    def _running(self) -> Turn | None:
+        return next((turn for turn in self._turns.values() if not turn.over), None)
+
+    def _by_host_id(self, turn_id: str) -> Turn | None:
+        if self._starting is not None and self._starting.turn_id == turn_id and not self._starting.over:
+            return self._starting
+        return next((turn for turn in self._turns.values() if turn.turn_id == turn_id), None)
+
+    def _ask(self, method: str, params: Any, answered: Answered) -> None:
+        self._requests += 1
+        self._awaited[self._requests] = answered
+        self.outbox.append(rpc.request(self._requests, method, params))
+
+    def _send_steer(self, turn: Turn, message_id: str, parts: tuple[Part, ...]) -> None:
+        params = {
+            "threadId": self.thread_id,
+            "expectedTurnId": turn.codex_id,
+            "clientUserMessageId": message_id,
+            "input": _input(parts),
+        }
+        self._ask("turn/steer", params, partial(self._steer_answered, turn, message_id))
+
+    def _steer_answered(self, turn: Turn, message_id: str, response: rpc.Response) -> None:
+        """Accepting a steer is not taking it: that is told by the message's appearance in the thread."""
+        if response.fault is not None and turn.steers.pop(message_id, None) is not None:
+            self.said.append(Steered(turn_id=turn.turn_id, message_id=message_id, taken=False))
+
+    def _give_up(self, turn: Turn, problem: Problem) -> None:
+        turn.failure = turn.failure or problem
+        self._stop(turn)
+
+    def _stop(self, turn: Turn) -> None:
+        turn.stopping = True
+        if turn.codex_id is not None:
+            params = {"threadId": self.thread_id, "turnId": turn.codex_id}
+            self._ask("turn/interrupt", params, partial(self._stop_answered, turn))
+
+    def _stop_answered(self, turn: Turn, response: rpc.Response) -> None:
+        """Codex refuses to interrupt only what does not run: then the turn's end has been missed."""
+        if response.fault is not None and not turn.over:
+            self._end(turn, "interrupted", None)
+
+    def _list_terminals(self, turn: Turn, cursor: str | None) -> None:
+        params = {"threadId": self.thread_id, "cursor": cursor}
+        self._ask("thread/backgroundTerminals/list", params, partial(self._end_terminals, turn))
+
+    def _end_terminals(self, turn: Turn, response: rpc.Response) -> None:
+        """End the shells of this turn; what earlier turns left running on purpose runs on."""
+        try:
+            listed = response.read(protocol.TerminalsAnswer)
+        except rpc.Refused:
+            params = {"threadId": self.thread_id}
+            self._ask("thread/backgroundTerminals/clean", params, lambda _: self._tell_end(turn, "interrupted", None))
+            return
+        for terminal in listed.data:
+            if terminal.item_id in turn.commands:
+                turn.shells_ending += 1
+                params = {"threadId": self.thread_id, "processId": terminal.process_id}
+                self._ask("thread/backgroundTerminals/terminate", params, partial(self._terminal_ended, turn))
+        if listed.next_cursor is not None:
+            self._list_terminals(turn, listed.next_cursor)
+        elif not turn.shells_ending:
+            self._tell_end(turn, "interrupted", None)
+
+    def _terminal_ended(self, turn: Turn, _: rpc.Response) -> None:
+        turn.shells_ending -= 1
+        if not turn.shells_ending and turn.codex_id in self._turns:
+            self._tell_end(turn, "interrupted", None)
+
+
+def _input(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
+    """The parts as `UserInput`. Codex reads pictures itself; of another file it is told the place."""
+    items: list[dict[str, Any]] = []
+    for part in parts:
+        if part.text:
+            items.append({"type": "text", "text": part.text, "text_elements": []})
+        if part.path is not None:
+            if (part.media_type or "").startswith("image/"):
+                items.append({"type": "localImage", "path": part.path})
+            else:
+                items.append({"type": "text", "text": f"Attached file: {part.path}", "text_elements": []})
+    return items
+
+
+def _opens(turn_id: str, call: rpc.Call) -> bool:
+    """Whether this is the message that opened the turn with that id of the host's."""
+    if call.method not in ("item/started", "item/completed"):
+        return False
+    item = call.read(protocol.ItemChanged).item
+    return item.type == "userMessage" and item.client_id == turn_id
+
+
+def _thought_id(delta: protocol.Delta) -> str:
+    if delta.summary_index is not None:
+        return f"{delta.item_id}/summary/{delta.summary_index}"
+    return f"{delta.item_id}/content/{delta.content_index}"
