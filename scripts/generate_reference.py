@@ -17,6 +17,7 @@ import msgspec
 from antiphon.config import HostTable
 from antiphon.core.events import EVENTS, Event
 from antiphon.core.table import NEW, TRANSITIONS
+from antiphon.http.openapi import document
 from antiphon.http.problems import STATUSES, TITLES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -101,7 +102,20 @@ def promises() -> str:
     return "\n".join(lines)
 
 
+def decisions() -> str:
+    """Every decision record by its title."""
+    pages = sorted(page for page in (DOCS / "decisions").glob("*.md") if not page.name.startswith("000-"))
+    titles = {page: re.sub(r"^#\s*", "", page.read_text().splitlines()[0]) for page in pages}
+    return "\n".join(f"- [{title}]({page.name})" for page, title in titles.items())
+
+
+def openapi() -> str:
+    """The OpenAPI document, as `python -m antiphon.http.openapi` prints it."""
+    return msgspec.json.format(msgspec.json.encode(document()), indent=2).decode() + "\n"
+
+
 GENERATED: dict[str, Callable[[], str]] = {
+    "decisions": decisions,
     "errors": errors,
     "events": events,
     "promises": promises,
@@ -116,9 +130,10 @@ def with_regions(text: str) -> str:
 
 
 def wanted() -> dict[Path, str]:
-    """What every page that has generated parts should hold."""
+    """What every page that has generated parts, and every generated file, should hold."""
     pages = {page: page.read_text() for page in sorted(DOCS.rglob("*.md"))}
-    return {page: with_regions(text) for page, text in pages.items() if REGION.search(text)}
+    made = {page: with_regions(text) for page, text in pages.items() if REGION.search(text)}
+    return made | {DOCS / "reference" / "openapi.json": openapi()}
 
 
 def main() -> int:

@@ -103,6 +103,9 @@ class Shell:
         if self._bash.poll() is None:
             os.killpg(self._bash.pid, signal.SIGKILL)
         self._bash.wait()
+        for pipe in (self._bash.stdin, self._bash.stdout):
+            if pipe:
+                pipe.close()
 
 
 def carry_out(page: Path, cwd: Path, environment: dict[str, str]) -> int:
