@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from antiphon.client import Client
 from antiphon.config import HostTable
 from antiphon.core.events import EVENTS, Event
 from antiphon.core.table import NEW, TRANSITIONS
@@ -102,6 +103,26 @@ def promises() -> str:
     return "\n".join(lines)
 
 
+def client() -> str:
+    """The methods of the sync client, as they are called, with what their docstrings say."""
+    parts: list[str] = []
+    for name, method in vars(Client).items():
+        function = getattr(method, "__func__", method)
+        if name.startswith("_") or not inspect.isfunction(function):
+            continue
+        taken = list(inspect.signature(function).parameters.values())[1:]
+        bare = inspect.Signature([each.replace(annotation=inspect.Parameter.empty) for each in taken])
+        parts.append(f"### {name}\n\n```text\n{name}{bare}\n```\n\n{as_markdown(inspect.getdoc(function) or '')}")
+    return "\n\n".join(parts)
+
+
+def as_markdown(docstring: str) -> str:
+    """A docstring with its sections of names (`Args:` and the like) as lists."""
+    lines = [re.sub(r"^(Args|Raises):$", r"**\1**\n", line) for line in docstring.splitlines()]
+    named = [re.sub(r"^    ([\w, ]+): ", r"- `\1`: ", line) for line in lines]
+    return "\n".join(re.sub(r"^        ", "  ", line) for line in named)
+
+
 def decisions() -> str:
     """Every decision record by its title."""
     pages = sorted(page for page in (DOCS / "decisions").glob("*.md") if not page.name.startswith("000-"))
@@ -115,6 +136,7 @@ def openapi() -> str:
 
 
 GENERATED: dict[str, Callable[[], str]] = {
+    "client": client,
     "decisions": decisions,
     "errors": errors,
     "events": events,
