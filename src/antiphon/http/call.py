@@ -8,10 +8,11 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from antiphon.core.errors import InvalidRequest, NotFound
+from antiphon.core.names import key_problem
 from antiphon.host.service import Service
 from antiphon.http import bodies, headers
 from antiphon.http.edge import Edge, Principal
-from antiphon.http.forms import KEY_MAX, Query, check_key
+from antiphon.http.forms import Query
 
 Q = TypeVar("Q", bound=Query)
 F = TypeVar("F", bound=BaseModel)
@@ -47,12 +48,11 @@ class Call(Request):
             InvalidRequest: No session can be called that.
         """
         ref = self._segment("ref")
-        if not ref.startswith("ses_"):
-            try:
-                return check_key(ref)
-            except ValueError as error:
-                raise InvalidRequest(f"The path names no session: {error}.") from None
-        return self._id("session", ref)
+        if ref.startswith("ses_"):
+            return self._id("session", ref)
+        if problem := key_problem(ref):
+            raise InvalidRequest(f"The path names no session. {problem}")
+        return ref
 
     def id(self, kind: str) -> str:
         """The id in the path.
@@ -75,7 +75,7 @@ class Call(Request):
     @staticmethod
     def _id(kind: str, name: str) -> str:
         if not _ID.fullmatch(name):
-            raise NotFound(kind, name[: KEY_MAX // 4])
+            raise NotFound(kind, name[: bodies.SHOWN_MAX])
         return name
 
     def query(self, form: type[Q]) -> Q:

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import math
-import re
 from typing import Annotated, Any, Literal, Self, cast
 
 import msgspec
@@ -18,15 +17,14 @@ from pydantic import (
     model_validator,
 )
 
+from antiphon.core.names import KEY_MAX, key_problem
 from antiphon.core.words import SessionStatus, WhenBusy
 from antiphon.host.service import NewMessage, NewSession
 
-KEY_MAX = 256
 SETTINGS_MAX = 16 << 10
 SETTINGS_DEPTH_MAX = 32
 INTEGER_BITS_MAX = 63
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def check_key(key: str) -> str:
@@ -35,12 +33,8 @@ def check_key(key: str) -> str:
     Raises:
         ValueError: It can't; the error says why.
     """
-    if not 1 <= len(key) <= KEY_MAX:
-        raise ValueError(f"a key has 1 to {KEY_MAX} characters")
-    if _CONTROL.search(key):
-        raise ValueError("a key has no control characters")
-    if key.startswith("ses_"):
-        raise ValueError("a key can't begin with `ses_`, which is what ids begin with")
+    if problem := key_problem(key):
+        raise ValueError(problem.removesuffix("."))
     return key
 
 
