@@ -208,30 +208,34 @@ class AgentProcess:
             polite()
             await self._gone_within(patience_s / 2)
         if patience_s > 0 and not self.gone:
-            self._terminate()
+            self.terminate()
             await self._gone_within(deadline - self._loop.time())
-        self._kill()
+        self.kill()
         if not await self._gone_within(KILL_PATIENCE_S):
             self._guard.kill()  # it was stopped: then the agent dies with it, and the host sweeps up
             await self._gone_within(KILL_PATIENCE_S)
         return self.gone
+
+    def terminate(self) -> None:
+        """Send SIGTERM to it and to everything below it, without waiting for what comes of it."""
+        if self._control >= 0:
+            with contextlib.suppress(OSError):  # the guard is gone, and `_guard_ended` knows
+                os.write(self._control, b"T")
+
+    def kill(self) -> None:
+        """Have it and everything below it killed, without waiting: `wait` tells when nothing is left.
+
+        The guard takes the end of its control pipe as the order, so this can't fail.
+        """
+        if self._control >= 0:
+            os.close(self._control)
+            self._control = -1
 
     async def _gone_within(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0, seconds)):
                 await self._gone.wait()
         return self.gone
-
-    def _terminate(self) -> None:
-        if self._control >= 0:
-            with contextlib.suppress(OSError):  # the guard is gone, and `_guard_ended` knows
-                os.write(self._control, b"T")
-
-    def _kill(self) -> None:
-        """The guard takes the end of its control pipe as the order to kill: so this can't fail."""
-        if self._control >= 0:
-            os.close(self._control)
-            self._control = -1
 
     def _hear(self, data: bytes) -> None:
         *lines, self._status_line = (self._status_line + data).split(b"\n")
@@ -278,7 +282,7 @@ class AgentProcess:
             self._finish()
 
     def _finish(self) -> None:
-        self._kill()
+        self.kill()
         self._stdin.close()
         self._stdout.finish()
         self._stderr.finish()
