@@ -87,7 +87,7 @@ async def opened(
         agents={"parrot": parrot},
         clock=SystemClock(),
         ids=ids,
-        settings=settings,
+        settings=settings or HostSettings(drain_s=0.05),
         workspace=lambda session_id: str(workspace),
         store_name="memory",
     )
