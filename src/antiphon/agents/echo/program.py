@@ -151,6 +151,7 @@ class Program:
         """Take in one line."""
         match words:
             case ["prompt", turn, text]:
+                self.begin(turn)
                 self.prompts.append((turn, text))
             case ["cancel", turn]:
                 self.cancelled |= turn == self.turn and not self.stubborn
@@ -195,7 +196,6 @@ class Program:
             while not self.prompts:
                 self.listen(LONGEST_POLL_S)
             turn, text = self.prompts.pop(0)
-            self.begin(turn)
             outcome, detail = self.answer(text)
             self.tell("ended", turn, outcome, detail, str(self.words_in), str(self.words_out))
             if self.stubborn:
