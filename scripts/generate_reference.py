@@ -14,7 +14,11 @@ from pathlib import Path
 
 import msgspec
 
-from antiphon.client import Client
+from antiphon.cli.exits import exit_code
+from antiphon.cli.grammar import Command, Option
+from antiphon.cli.helping import ENVIRONMENT, usage
+from antiphon.cli.table import COMMANDS, GLOBALS
+from antiphon.client import ApiError, Client
 from antiphon.config import HostTable
 from antiphon.core.events import EVENTS, Event
 from antiphon.core.table import NEW, TRANSITIONS
@@ -52,8 +56,41 @@ def events() -> str:
 
 
 def errors() -> str:
-    """Every stable code with its HTTP status."""
-    return table(("code", "status", "means"), [(f"`{code}`", STATUSES[code], TITLES[code]) for code in STATUSES])
+    """Every stable code with its HTTP status and the exit code of the command line."""
+    rows = [
+        (f"`{code}`", status, exit_code(ApiError.of(status, {"code": code})), TITLES[code])
+        for code, status in STATUSES.items()
+    ]
+    return table(("code", "status", "exit", "means"), rows)
+
+
+def commands() -> str:
+    """Every command with what it takes, and what all of them take."""
+    everywhere = table(("before or after every command", ""), map(option_row, GLOBALS))
+    environment = table(("environment", ""), [(f"`{name}`", meaning) for name, meaning in ENVIRONMENT])
+    return "\n\n".join([everywhere, environment, *map(command_section, COMMANDS)])
+
+
+def command_section(command: Command) -> str:
+    """The section of one command."""
+    taken = [(f"`{argument.name}`", argument.help) for argument in command.arguments]
+    taken += [option_row(option) for option in command.options]
+    parts = [
+        f"### {command.name.removeprefix('antiphon ')}",
+        f"```text\n{usage(command)}\n```",
+        command.summary,
+        command.about,
+        table(("", ""), taken) if taken else "",
+        "\n".join(["```sh", *command.examples, "```"]) if command.examples else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def option_row(option: Option) -> tuple[str, str]:
+    """An option and what it does, with the values that it takes."""
+    names = ", ".join(f"`{name} {option.value}`".replace(" `", "`") for name in (option.short, option.name) if name)
+    choices = f" One of {', '.join(f'`{choice}`' for choice in option.choices)}." if option.choices else ""
+    return names, option.help + choices
 
 
 def states() -> str:
@@ -137,6 +174,7 @@ def openapi() -> str:
 
 GENERATED: dict[str, Callable[[], str]] = {
     "client": client,
+    "commands": commands,
     "decisions": decisions,
     "errors": errors,
     "events": events,
