@@ -115,6 +115,28 @@ class AsyncClient:
         draft = Draft(ref, text, idempotency_key or new_key(), when_busy, files, create)
         return await self._run(self._plans.send(draft, wait_s))
 
+    async def sending(
+        self,
+        ref: str,
+        text: str,
+        *,
+        when_busy: WhenBusy | None = None,
+        wait_s: float | None = None,
+        idempotency_key: str | None = None,
+        files: Sequence[Json] = (),
+        create: Json | None = None,
+    ) -> AsyncGenerator[Receipt]:
+        """Like `send`, but iterates over the receipt as it stands, first when it is accepted; the last is the result.
+
+        Whoever stops iterating knows the message's id and can go on with `waiting`.
+        """
+        draft = Draft(ref, text, idempotency_key or new_key(), when_busy, files, create)
+        driver = AsyncDriver(self._transport, self._plans.send(draft, wait_s))
+        async with aclosing(driver.iterate()) as receipts:
+            async for receipt in receipts:
+                yield receipt
+        yield driver.result
+
     async def stream(
         self,
         ref: str,
@@ -267,9 +289,9 @@ class AsyncClient:
         """
         return self._iterate(following.follow(self._plans, ref, after))
 
-    def journal(self, ref: str, *, after: str | None = None) -> AsyncGenerator[Event]:
-        """A session's events up to now, page by page, after a cursor or from the first."""
-        return self._iterate(self._plans.journal(ref, after))
+    def journal(self, ref: str, *, after: str | None = None, limit: int | None = None) -> AsyncGenerator[Event]:
+        """A session's events up to now, after a cursor or from the first: all of them, or the first `limit`."""
+        return self._iterate(self._plans.journal(ref, after, limit))
 
     # Turns, permissions, agents, tokens, the host
 

@@ -5,9 +5,9 @@ from time import monotonic, sleep  # noqa: TID251  the clock of this driver's pl
 from typing import Any, TypeVar
 
 from antiphon.client.errors import ClientError
-from antiphon.client.http1 import Connection, Transport
 from antiphon.client.keys import jitter
 from antiphon.client.plans import Call, Emit, Open, Pause, Plan, Read, Step
+from antiphon.client.transport import Connection, Transport
 
 T = TypeVar("T")
 

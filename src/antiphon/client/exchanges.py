@@ -123,11 +123,17 @@ def event_page(ref: str, fields: Mapping[str, Any]) -> Exchange[Page[Event]]:
 
 def event_stream(ref: str | None, after: str | None) -> Request:
     """A session's events, or those of all sessions, as server-sent events."""
-    headers = {"accept": EVENT_STREAM} | ({"last-event-id": after} if after else {})
-    return Request("GET", f"{_session(ref)}/events" if ref is not None else "/v1/events", headers, repeatable=True)
+    path = "/v1/events" if ref is None else f"{_session(ref)}/events"
+    return Request("GET", path + query({"after": after}), {"accept": EVENT_STREAM}, repeatable=True)
 
 
 # Messages
+
+
+def check_idempotency_key(key: str) -> None:
+    """Raise `ValueError` unless a key can stand in the header `Idempotency-Key`."""
+    if not (0 < len(key) <= KEY_BYTES_MAX and key.isascii() and key.isprintable() and key.strip() == key):
+        raise ValueError(f"a key has 1 to {KEY_BYTES_MAX} printable ASCII characters, no space around them")
 
 
 def send(draft: Draft, *, stream: bool = False) -> Exchange[Receipt]:
@@ -136,12 +142,8 @@ def send(draft: Draft, *, stream: bool = False) -> Exchange[Receipt]:
     Raises:
         ValueError: The idempotency key can't stand in a header.
     """
-    key = draft.idempotency_key
-    if not (0 < len(key) <= KEY_BYTES_MAX and key.isascii() and key.isprintable() and key.strip() == key):
-        raise ValueError(
-            f"an idempotency key has 1 to {KEY_BYTES_MAX} printable ASCII characters, none of them outer space"
-        )
-    headers = {"idempotency-key": key} | ({"accept": EVENT_STREAM} if stream else {})
+    check_idempotency_key(draft.idempotency_key)
+    headers = {"idempotency-key": draft.idempotency_key} | ({"accept": EVENT_STREAM} if stream else {})
     files = list(draft.files) or None
     body = given(text=draft.text, files=files, when_busy=draft.when_busy, create=draft.create)
     return Exchange(_post(f"{_session(draft.ref)}/messages", body, headers=headers, repeatable=True), Receipt.read)

@@ -1,194 +1,205 @@
-"""The sync transport: HTTP/1.1 over a socket, the protocol itself by h11.
+"""HTTP/1.1 as a client of one host needs it (RFC 9112), without I/O: a request as bytes, a response from bytes.
 
-It knows the few things that a client of one host needs: connections that are kept and checked before they are used
-again, a deadline over a whole call, and streams that are read piece by piece.
+Everything that delimits a message is read strictly, for what two readers understand differently can be smuggled. What
+this leaves out: pipelining, upgrades, compression, the values of trailers.
 """
 
-import select
-import socket
-from collections.abc import Callable
+import re
+from collections.abc import Mapping, Sequence
 
-import h11
-
-from antiphon.client.address import Address
-from antiphon.client.errors import ConnectionLost, HostNotReached, UnexpectedAnswer
+from antiphon.client.errors import UnexpectedAnswer
 from antiphon.client.wire import Request, Response
 
-CONNECT_S = 10.0
-PIECE_BYTES = 1 << 16
-IDLE_CONNECTIONS_MAX = 4
+HEAD_BYTES_MAX = 64 << 10
+LINE_BYTES_MAX = 4 << 10
 
-Now = Callable[[], float]
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [^\r\n\0]*)?")
+_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*")
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?")
+_LENGTH = re.compile(r"[0-9]{1,18}")
 
 
-class Connection:
-    """One connection to a host, for one request at a time."""
+def request_bytes(request: Request, authority: str, prefix: str, headers: Mapping[str, str]) -> bytes:
+    """A request, ready to be sent; its own headers replace those of `headers`, which every request carries."""
+    fields = {"host": authority, "accept": "application/json", **headers}
+    if request.body is not None:
+        fields["content-type"] = "application/json"
+    if request.body is not None or request.method != "GET":
+        fields["content-length"] = str(len(request.body or b""))
+    fields.update(request.headers)
+    lines = [f"{request.method} {prefix}{request.path} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in fields.items()]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + (request.body or b"")
 
-    def __init__(self, address: Address, timeout_s: float, now: Now) -> None:
-        self.address, self._now = address, now
-        try:
-            self._socket = socket.create_connection((address.host, address.port), min(timeout_s, CONNECT_S))
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if address.secure:
-                self._socket = _secured(self._socket, address.host)
-        except OSError as error:
-            reason = error.strerror or str(error) or type(error).__name__
-            raise HostNotReached(f"No host answers at {address.url}: {reason}.") from error
-        self._protocol = h11.Connection(h11.CLIENT)
 
-    def send(self, request: Request, deadline: float) -> None:
-        """Send a request whole. A host that answers before it has read everything is not an error here."""
-        headers = {"host": self.address.authority, "accept": "application/json"} | self.address.headers()
-        if request.body is not None or request.method in ("POST", "PATCH", "PUT"):
-            headers |= {"content-type": "application/json", "content-length": str(len(request.body or b""))}
-        headers |= request.headers
-        target = self.address.prefix + request.path
-        head = h11.Request(method=request.method, target=target, headers=list(headers.items()))
-        pieces = [self._protocol.send(head)]
-        if request.body:
-            pieces.append(self._protocol.send(h11.Data(data=request.body)))
-        pieces.append(self._protocol.send(h11.EndOfMessage()))
-        try:
-            self._socket.settimeout(self._left(deadline))
-            self._socket.sendall(b"".join(piece for piece in pieces if piece))
-        except TimeoutError:
-            raise ConnectionLost("The host did not take the request in time.") from None
-        except OSError:
-            return  # the answer may be there all the same: 413 comes before the end of a body
+class Buffer:
+    """What has come by a connection and was not taken yet."""
 
-    def head(self, deadline: float) -> Response:
-        """The status and headers of the answer; its body is still to come."""
-        while True:
-            event = self._next(deadline)
-            if isinstance(event, h11.Response):
-                headers = {name.decode(): value.decode("latin-1") for name, value in event.headers}
-                return Response(event.status_code, headers)
-            if isinstance(event, h11.ConnectionClosed | h11.EndOfMessage):
-                raise ConnectionLost("The host ended the connection without an answer.")
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self.ended = False
 
-    def piece(self, deadline: float) -> bytes:
-        """The next bytes of the answer's body, `b""` at its end."""
-        while True:
-            event = self._next(deadline)
-            if isinstance(event, h11.Data) and event.data:
-                return bytes(event.data)
-            if isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
-                return b""
+    def __len__(self) -> int:
+        return len(self._bytes)
 
-    def body(self, deadline: float) -> bytes:
-        """The whole body of the answer."""
-        pieces: list[bytes] = []
-        while piece := self.piece(deadline):
-            pieces.append(piece)
-        return b"".join(pieces)
+    def feed(self, piece: bytes) -> None:
+        """Add what came; `b""` says that the connection has ended."""
+        self._bytes += piece
+        self.ended = self.ended or not piece
 
-    def renew(self) -> bool:
-        """Get ready for another request, where both sides keep the connection."""
-        if self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE:
-            self._protocol.start_next_cycle()
-            return True
-        return False
+    def take(self, length: int) -> bytes:
+        """Take up to so many bytes."""
+        taken = bytes(self._bytes[:length])
+        del self._bytes[:length]
+        return taken
 
-    @property
-    def fresh(self) -> bool:
-        """Whether nothing has come since the last answer: whatever comes unasked is the host's goodbye."""
-        try:
-            return not select.select([self._socket], [], [], 0)[0]
-        except (OSError, ValueError):
-            return False
+    def until(self, mark: bytes, limit: int) -> bytes | None:
+        """Take everything up to a mark, and the mark without returning it; None while it has not come."""
+        end = self._bytes.find(mark, 0, limit + len(mark))
+        if end < 0:
+            if len(self._bytes) > limit:
+                raise UnexpectedAnswer("The answer has a line without an end.")
+            return None
+        return self.take(end + len(mark))[: -len(mark)]
 
-    def close(self) -> None:
-        """End the connection, in whatever state it is."""
-        self._socket.close()
 
-    def _next(self, deadline: float) -> object:
-        """The next event of the protocol, reading from the socket as need be."""
-        while True:
-            try:
-                event = self._protocol.next_event()
-            except h11.RemoteProtocolError as error:
-                if self._ended:
-                    raise ConnectionLost("The connection broke in the middle of an answer.") from error
-                raise UnexpectedAnswer(f"What answers at {self.address.url} does not speak HTTP: {error}.") from error
-            if event is not h11.NEED_DATA:
-                return event
-            self._protocol.receive_data(self._receive(deadline))
+class Body:
+    """A body that ends with the connection, because nothing says otherwise."""
 
-    _ended = False
+    complete = False
 
-    def _receive(self, deadline: float) -> bytes:
-        try:
-            self._socket.settimeout(self._left(deadline))
-            piece = self._socket.recv(PIECE_BYTES)
-        except TimeoutError:
-            raise ConnectionLost("The host did not answer in time.") from None
-        except OSError as error:
-            raise ConnectionLost("The connection broke before an answer came.") from error
-        self._ended = not piece
+    def take(self, buffer: Buffer) -> bytes:
+        """Take what is here of the body; nothing when it is complete or more must come."""
+        self.complete = buffer.ended
+        return buffer.take(len(buffer))
+
+
+class SizedBody(Body):
+    """A body of so many bytes."""
+
+    def __init__(self, length: int) -> None:
+        self._left = length
+        self.complete = not length
+
+    def take(self, buffer: Buffer) -> bytes:
+        """Take what is here of the body."""
+        piece = buffer.take(self._left)
+        self._left -= len(piece)
+        self.complete = not self._left
         return piece
 
-    def _left(self, deadline: float) -> float:
-        return max(0.001, deadline - self._now())
 
+class ChunkedBody(Body):
+    """A body in chunks (RFC 9112, section 7.1)."""
 
-class Transport:
-    """Performs requests against wherever `locate` says the host is now. Threads may share it."""
+    def __init__(self) -> None:
+        self._chunk = SizedBody(0)
+        self._line_owed = False
+        self._last = False
 
-    def __init__(self, locate: Callable[[], Address], now: Now) -> None:
-        self._locate, self._now = locate, now
-        self._idle: list[Connection] = []
+    def take(self, buffer: Buffer) -> bytes:
+        """Take what is here of the body, of one chunk at most."""
+        while self._chunk.complete:
+            if not self._take_line(buffer):
+                return b""
+        return self._chunk.take(buffer)
 
-    def call(self, request: Request, timeout_s: float) -> Response:
-        """One request and its whole answer.
-
-        Raises:
-            HostNotReached, ConnectionLost, UnexpectedAnswer.
-        """
-        connection, deadline = self._connection(timeout_s), self._now() + timeout_s
-        try:
-            connection.send(request, deadline)
-            head = connection.head(deadline)
-            response = head._replace(body=connection.body(deadline))
-            keep = connection.renew() and len(self._idle) < IDLE_CONNECTIONS_MAX
-        except BaseException:
-            connection.close()
-            raise
-        if keep:
-            self._idle.append(connection)
+    def _take_line(self, buffer: Buffer) -> bool:
+        """Take the next line that is not data; False when there is none here, or none to come."""
+        line = None if self.complete else buffer.until(b"\r\n", LINE_BYTES_MAX)
+        if line is None:
+            return False
+        if self._last:  # trailers, until an empty line
+            self.complete = not line
+        elif self._line_owed:
+            if line:
+                raise UnexpectedAnswer("A chunk of the answer is longer than it says.")
+            self._line_owed = False
         else:
-            connection.close()
-        return response
-
-    def open(self, request: Request, timeout_s: float) -> tuple[Response, Connection | None]:
-        """One request whose answer may be an event stream; then the connection is the caller's, to read and close."""
-        connection, deadline = Connection(self._locate(), timeout_s, self._now), self._now() + timeout_s
-        try:
-            connection.send(request, deadline)
-            head = connection.head(deadline)
-            if head.is_event_stream:
-                return head, connection
-            response = head._replace(body=connection.body(deadline))
-        except BaseException:
-            connection.close()
-            raise
-        connection.close()
-        return response, None
-
-    def close(self) -> None:
-        """Close the connections that are kept. Streams are their readers'."""
-        while self._idle:
-            self._idle.pop().close()
-
-    def _connection(self, timeout_s: float) -> Connection:
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.fresh:
-                return connection
-            connection.close()
-        return Connection(self._locate(), timeout_s, self._now)
+            found = _CHUNK.fullmatch(line)
+            if not found:
+                raise UnexpectedAnswer("The answer has a chunk without a size.")
+            self._chunk = SizedBody(int(found[1], 16))
+            self._last = self._chunk.complete
+            self._line_owed = not self._last
+        return True
 
 
-def _secured(plain: socket.socket, host: str) -> socket.socket:
-    import ssl  # noqa: PLC0415  35 ms that a local command need not spend
+class ResponseReader:
+    """Reads one response. Feed it what comes, then ask; an answer of None asks for more bytes.
 
-    return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+    What is asked raises `UnexpectedAnswer` where this is not HTTP/1.1, and `EOFError` where it ended too early.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = Buffer()
+        self._head: Response | None = None
+        self._body = Body()
+        self._persistent = False
+
+    def feed(self, piece: bytes) -> None:
+        """Take what came; `b""` says that the connection has ended."""
+        self._buffer.feed(piece)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the connection may carry another request."""
+        return self._body.complete and self._persistent and not self._buffer and not self._buffer.ended
+
+    def head(self) -> Response | None:
+        """Status and headers. Interim responses are passed over (RFC 9110, section 15.2)."""
+        while self._head is None:
+            head = self._buffer.until(b"\r\n\r\n", HEAD_BYTES_MAX)
+            if head is None:
+                return self._more()
+            self._take_head(head.split(b"\r\n"))
+        return self._head
+
+    def piece(self) -> bytes | None:
+        """The next bytes of the body, `b""` at its end. Ask only after `head` has answered."""
+        piece = self._body.take(self._buffer)
+        return piece if piece or self._body.complete else self._more()
+
+    def _more(self) -> None:
+        if self._buffer.ended:
+            raise EOFError
+
+    def _take_head(self, lines: Sequence[bytes]) -> None:
+        found = _STATUS.fullmatch(lines[0])
+        if not found:
+            raise UnexpectedAnswer("What answers there does not speak HTTP/1.1.")
+        status, headers = int(found[2]), _fields(lines[1:])
+        if status == 101:
+            raise UnexpectedAnswer("The address switches to a protocol that nobody asked for.")
+        if status >= 200:
+            self._head, self._body = Response(status, headers), _body(status, headers)
+            closes = "close" in headers.get("connection", "").lower()
+            self._persistent = found[1] == b"1" and not closes and type(self._body) is not Body
+
+
+def _fields(lines: Sequence[bytes]) -> dict[str, str]:
+    """The header fields; repeated ones are joined (RFC 9110, section 5.3)."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        found = _FIELD.fullmatch(line)
+        if not found:
+            raise UnexpectedAnswer("The answer has a header that is none.")
+        name, value = found[1].decode().lower(), found[2].decode("latin-1")
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    return fields
+
+
+def _body(status: int, headers: Mapping[str, str]) -> Body:
+    """How the body ends (RFC 9112, section 6.3)."""
+    coding, length = headers.get("transfer-encoding"), headers.get("content-length")
+    if status in (204, 304):
+        return SizedBody(0)
+    if coding is not None:
+        if coding.lower() != "chunked" or length is not None:
+            raise UnexpectedAnswer("The answer's body is delimited in a way that is not understood.")
+        return ChunkedBody()
+    if length is None:
+        return Body()
+    if not _LENGTH.fullmatch(length):
+        raise UnexpectedAnswer("The answer's length is not a number.")
+    return SizedBody(int(length))

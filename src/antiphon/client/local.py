@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antiphon.client.address import Address
 from antiphon.client.errors import ClientError, HostNotReached
-from antiphon.client.http1 import Transport
+from antiphon.client.transport import Transport
 from antiphon.client.wire import Request
 
 if TYPE_CHECKING:
@@ -135,6 +135,15 @@ class LocalHost:
     def log(self) -> str:
         """Where a host that was started in the background writes what it has to say."""
         return self.path("host.log")
+
+    def log_tail(self, length: int) -> str:
+        """The last bytes of the log, as text; empty where there is none."""
+        try:
+            with open(self.log, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - length))
+                return file.read(length).decode(errors="replace")
+        except OSError:
+            return ""
 
     def _start(self, deadline: float) -> None:
         process = _detached(self.data_dir, self.log)

@@ -194,12 +194,15 @@ class Plans:
             if cursor is None:
                 return
 
-    def journal(self, ref: str, after: str | None) -> Plan[None]:
-        """Emit the events that a session has up to now."""
-        while True:
-            found = yield from self.ask(exchanges.event_page(ref, exchanges.given(after=after, limit=EVENTS_MAX)))
-            for event in found.items:
+    def journal(self, ref: str, after: str | None, limit: int | None) -> Plan[None]:
+        """Emit the events that a session has up to now, up to `limit` of them."""
+        left = limit
+        while left is None or left > 0:
+            fields = exchanges.given(after=after, limit=EVENTS_MAX if left is None else min(left, EVENTS_MAX))
+            found = yield from self.ask(exchanges.event_page(ref, fields))
+            for event in found.items[:left]:
                 yield Emit(event)
+            left = None if left is None else left - len(found.items)
             behind = found.next_cursor or (found.items[-1].cursor if found.items else None)
             if not found.items or not behind or behind == after:
                 return

@@ -23,10 +23,10 @@ from antiphon.client.documents import (
 )
 from antiphon.client.driving import Driver
 from antiphon.client.exchanges import Draft, given
-from antiphon.client.http1 import Transport
 from antiphon.client.keys import new_key
 from antiphon.client.local import LocalHost
 from antiphon.client.plans import Pace, Plan, Plans
+from antiphon.client.transport import Transport
 from antiphon.client.wire import Exchange
 from antiphon.core.words import WhenBusy
 
@@ -119,6 +119,25 @@ class Client:
         """
         draft = Draft(ref, text, idempotency_key or new_key(), when_busy, files, create)
         return self._run(self._plans.send(draft, wait_s))
+
+    def sending(
+        self,
+        ref: str,
+        text: str,
+        *,
+        when_busy: WhenBusy | None = None,
+        wait_s: float | None = None,
+        idempotency_key: str | None = None,
+        files: Sequence[Json] = (),
+        create: Json | None = None,
+    ) -> Iterator[Receipt]:
+        """Like `send`, but iterates over the receipt as it stands, first when it is accepted; the last is the result.
+
+        Whoever stops iterating knows the message's id and can go on with `waiting`.
+        """
+        draft = Draft(ref, text, idempotency_key or new_key(), when_busy, files, create)
+        last: Receipt = yield from self._iterate(self._plans.send(draft, wait_s))
+        yield last
 
     def stream(
         self,
@@ -264,9 +283,9 @@ class Client:
         """
         return self._iterate(following.follow(self._plans, ref, after))
 
-    def journal(self, ref: str, *, after: str | None = None) -> Iterator[Event]:
-        """A session's events up to now, page by page, after a cursor or from the first."""
-        return self._iterate(self._plans.journal(ref, after))
+    def journal(self, ref: str, *, after: str | None = None, limit: int | None = None) -> Iterator[Event]:
+        """A session's events up to now, after a cursor or from the first: all of them, or the first `limit`."""
+        return self._iterate(self._plans.journal(ref, after, limit))
 
     # Turns, permissions, agents, tokens, the host
 

@@ -51,7 +51,8 @@ def quoted(name: str) -> str:
     """A name as one segment of a path. Names of dots alone are escaped too, for `..` would leave its place."""
     if not name.strip("."):
         return "%2E" * len(name)
-    return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in name.encode())
+    octets = name.encode(errors="surrogateescape")  # what was no UTF-8 on a command line is the host's to refuse
+    return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in octets)
 
 
 def query(fields: Mapping[str, Any]) -> str:

@@ -1,0 +1,55 @@
+"""`antiphon serve` and `antiphon status`."""
+
+from importlib import import_module
+
+from antiphon.cli.context import Context
+from antiphon.cli.exits import DONE
+from antiphon.cli.grammar import Given
+from antiphon.cli.listing import fields
+from antiphon.client.exchanges import given as only_given
+
+
+def serve(context: Context, given: Given) -> int:
+    """Run the host in this process."""
+    # Composition stands above the command line, so it is named and not imported; and no other command pays for it.
+    composition = import_module("antiphon.main")
+    options = only_given(
+        host=given.optional("host"),
+        port=given.whole("port"),
+        store=given.optional("store"),
+        config=given.optional("config"),
+        log_level=given.optional("log_level"),
+    )
+    return composition.serve(data_dir=context.local.data_dir, **options)
+
+
+def status(context: Context, given: Given) -> int:
+    """Show how the host is."""
+    del given
+    with context.client() as client:
+        host = client.status()
+    if context.out.as_json:
+        context.out.document(host.document)
+        return DONE
+    uptime = int(host.uptime_s or 0)
+    fields(
+        context.out,
+        (
+            ("host", context.url or _address(context)),
+            ("data", None if context.url else context.local.data_dir),
+            ("version", host.version),
+            ("state", "draining" if host.draining else "serving"),
+            ("store", host.store),
+            ("up for", f"{uptime // 3600} h {uptime % 3600 // 60} min {uptime % 60} s"),
+            ("sessions", f"{host.sessions_awake} awake"),
+            ("turns", f"{host.turns_running} running"),
+            ("messages", f"{host.messages_queued} waiting"),
+            ("agents", f"{host.agents_open} of {host.max_agents} running"),
+            ("viewers", str(host.viewers)),
+        ),
+    )
+    return DONE
+
+
+def _address(context: Context) -> str:
+    return context.local.address().url
