@@ -24,8 +24,15 @@ RULES = Rules(queue_max=5, collect_max=2, attempts_max=2)
 SESSION = "ses_1"
 MODES: tuple[WhenBusy, ...] = ("refuse", "queue", "steer", "collect", "interrupt", "rollback")
 ON_CRASH: tuple[OnCrash, ...] = ("interrupt", "retry_if_untouched", "resume", "resume")
-SETTINGS: tuple[Record, ...] = ({"reset": {"idle_minutes": 5}}, {"reset": None}, {"x": 1}, {"x": None, "reset": None})
-LABELS: tuple[Record | None, ...] = (None, {}, {"a": "1"}, {"a": None}, {"b": "2", "a": "3"})
+RESETS: Record = {"reset": {"idle_minutes": 5}}
+PATCHES: dict[str, tuple[Any, ...]] = {
+    "title": (None, "A", "B"),
+    "model": (None, "A"),
+    "cwd": (None, "/a"),
+    "when_busy": (None, "queue", "collect", "steer"),
+    "labels": (None, {}, {"a": "1"}, {"a": None}, {"b": "2", "a": "3"}),
+    "settings": (RESETS, {"reset": None}, {"x": 1}, {"x": None, "reset": None}),
+}
 
 _T = TypeVar("_T")
 
@@ -171,13 +178,13 @@ class Life:
         for command in (c.StopSession(), c.AgentOpened(run_id="run_0"), c.ShutDown()):
             self.do(command, ("refused", "session_not_found"))
         edited: Record = {"title": None, "model": "m", "cwd": None, "labels": {"a": "0"}}
-        edited |= {"when_busy": self.one_of(None, None, "collect"), "settings": self.one_of({}, SETTINGS[0])}
+        edited |= {"when_busy": self.one_of(None, None, "collect"), "settings": self.one_of({}, RESETS)}
         self.do(c.CreateSession(session_id=SESSION, key="k", agent="echo", **edited), self.model.create(**edited))
 
-    def send(self, mode: Any = "any") -> None:
+    def send(self) -> None:
         key, body = self.one_of(None, None, None, "k1", "k2"), self.one_of("one", "one", "two")
         wanted = self.one_of(None, None, None, self.model.generation, self.model.generation - 1)
-        mode = self.one_of(None, *MODES) if mode == "any" else mode
+        mode: WhenBusy | None = self.one_of(None, *MODES)
         id, prior = self.new("msg"), self.keyed.get(key or "")
         command = c.SendMessage(
             message_id=id,
@@ -190,13 +197,14 @@ class Life:
         )
         self.do(command, self.model.send(id, mode, key, body, wanted))
 
-    def send_plainly(self, mode: Any = "any") -> None:
-        id, mode = self.new("msg"), self.one_of(*MODES) if mode == "any" else mode
+    def send_plainly(self, mode: WhenBusy | None = None) -> None:
+        id, mode = self.new("msg"), mode or self.one_of(*MODES)
         command = c.SendMessage(message_id=id, text="plain", when_busy=mode)
         self.do(command, self.model.send(id, mode, None, "plain", None))
 
     def edit(self) -> None:
-        id, text, mode = self.a_message(), self.one_of(None, "new"), self.one_of(None, *MODES)
+        id, text = self.a_message(), self.one_of(None, "new")
+        mode: WhenBusy | None = self.one_of(None, *MODES)
         self.do(c.EditMessage(message_id=id, text=text, when_busy=mode), self.model.edit(id, text, mode))
 
     def withdraw(self) -> None:
@@ -212,17 +220,10 @@ class Life:
         self.do(c.ReorderQueue(order=tuple(order)), self.model.reorder(order))
 
     def patch(self) -> None:
-        values: dict[str, tuple[Any, ...]] = {
-            "title": (None, "A", "B"),
-            "model": (None, "A"),
-            "cwd": ("/a", None),
-            "labels": LABELS,
-        }
-        values |= {"settings": SETTINGS, "when_busy": (None, "queue", "collect", "steer")}
         changes: Record = {}
         for _ in range(1 + self.choose(2)):
-            field = self.one_of(*values)
-            changes[field] = self.one_of(*values[field])
+            field = self.one_of(*PATCHES)
+            changes[field] = self.one_of(*PATCHES[field])
         revision = self.one_of(None, None, self.model.revision, self.model.revision, self.model.revision - 1)
         unknown = self.one_of({}, {}, {"key": "other"})
         command = c.PatchSession(changes=changes | unknown, if_match=revision)
@@ -266,7 +267,8 @@ class Life:
         if not self.model.queue:
             self.send_plainly()
         self.start()
-        if more := self.one_of(None, None, "queue", "collect", "steer"):
+        more: WhenBusy | None = self.one_of(None, None, "queue", "collect", "steer")
+        if more:
             self.send_plainly(more)
         if self.choose(2):
             self.agent_speaks()
@@ -282,7 +284,8 @@ class Life:
             self.do(c.SteerTurn(turn_id=turn, message_id=id), self.model.steer(turn, id))
 
     def host_dies(self) -> None:
-        on_crash, can_resume = self.one_of(*ON_CRASH), bool(self.choose(3))
+        on_crash: OnCrash = self.one_of(*ON_CRASH)
+        can_resume = bool(self.choose(3))
         self.do(c.HostDied(on_crash=on_crash, can_resume=can_resume), self.model.host_died(on_crash, can_resume))
         session = self.current
         assert session is not None

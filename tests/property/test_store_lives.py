@@ -20,7 +20,7 @@ from antiphon.store.sqlite import SqliteStore
 from antiphon.testing.clocks import CountingClock
 from models.life import AGENT, CLIENTS, OWNER, SESSION, Life
 
-ROUNDS = 60 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 4
+ROUNDS = 60 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 10
 LIVES = 6
 COMMANDS = 80
 ALL = SessionQuery()
@@ -128,7 +128,10 @@ async def stored(store: Store, id: str, kind: type[Record]) -> Record | None:
 
 async def everything(store: Store, lives: list[Written]) -> dict[str, Any]:
     """All that the lists tell."""
-    shown: dict[str, Any] = {"sessions": await store.sessions(ALL, cursor=None, limit=999), "count": await store.count()}
+    shown: dict[str, Any] = {
+        "sessions": await store.sessions(ALL, cursor=None, limit=999),
+        "count": await store.count(),
+    }
     shown["unsettled"] = sorted(await store.unsettled())
     for status in ("idle", "running", "asking", "starting", "stopped", "errored", "dormant"):
         shown[status] = await store.sessions(SessionQuery(statuses=(status,)), cursor=None, limit=999)
