@@ -26,17 +26,21 @@ class CodexAgent:
 
     Args:
         name: The agent's name in the configuration.
-        options: Its table of the configuration; see `CodexOptions`. A wrong one is told by `missing` and `open`.
+        options: Its table of the configuration; see `CodexOptions`.
+
+    Raises:
+        BadOptions: The table is wrong.
     """
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self.name = name
-        self._options = options
+        self._table = dict(options)
+        self._options = CodexOptions.read(options)
         self.capabilities = Capabilities(
             steer=True,
             interrupt=True,
             resume=True,
-            permissions=options.get("approval_policy") != "never",
+            permissions=self._options.approval_policy != "never",
             rollback=False,
             usage=True,
         )
@@ -44,9 +48,8 @@ class CodexAgent:
     async def missing(self) -> str | None:
         """Look for the program and for the directory of its home."""
         try:
-            options = CodexOptions.read(self._options)
-            options.variables({})
-            options.arguments()
+            self._options.variables({})
+            self._options.arguments()
         except (BadOptions, FileNotFoundError) as error:
             return str(error)
         return None
@@ -57,9 +60,13 @@ class CodexAgent:
         A thread that is gone is not replaced by a new one: nobody would tell whoever talks there that all is forgotten.
         """
         try:
-            options = CodexOptions.read({**self._options, **spec.options})
-            argv, environment = options.arguments(), options.variables(spec.environment)
-            process = await AgentProcess.start(argv, cwd=spec.cwd, environment=environment)
+            options = CodexOptions.read({**self._table, **spec.options})
+            process = await AgentProcess.start(
+                options.arguments(),
+                cwd=spec.cwd,
+                environment=options.variables(spec.environment),
+                line_limit=options.line_limit,
+            )
         except (BadOptions, FileNotFoundError, StartFailed) as error:
             raise OpenFailed(str(error)) from error
         opening = _Opening(process)

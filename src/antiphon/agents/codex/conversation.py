@@ -16,24 +16,12 @@ from typing import Any
 
 import msgspec
 
-from antiphon.agents.codex import approvals, protocol, rpc, tools, troubles
+from antiphon.agents.codex import approvals, protocol, rpc, troubles
 from antiphon.agents.codex.approvals import Question
 from antiphon.agents.codex.turn import Turn
 from antiphon.agents.pipes import Overlong
 from antiphon.core.session import Problem
-from antiphon.ports.agent import (
-    Asked,
-    Began,
-    Ended,
-    Part,
-    Resumable,
-    Said,
-    Steered,
-    Text,
-    Thought,
-    Used,
-    Wrote,
-)
+from antiphon.ports.agent import Asked, Began, Part, Resumable, Said, Steered, Wrote
 
 KEPT_MAX = 2_000
 """Messages that are kept for a turn whose name is not known yet. Codex answers `turn/start` within a few."""
@@ -92,7 +80,7 @@ class Conversation:
 
     def prompt(self, turn_id: str, parts: tuple[Part, ...]) -> None:
         """Begin a turn."""
-        turn = self._starting = Turn(turn_id, self._spent)
+        turn = self._starting = Turn(turn_id, self._spent, self.said.append)
         params = {"threadId": self.thread_id, "clientUserMessageId": turn_id, "input": _input(parts)}
         self._ask("turn/start", params, partial(self._accepted, turn))
 
@@ -103,10 +91,8 @@ class Conversation:
             self.said.append(Steered(turn_id=turn_id, message_id=message_id, taken=False))
             return
         turn.steers[message_id] = False
-        if turn.codex_id is None:
-            turn.unsent_steers.append((message_id, parts))
-        else:
-            self._send_steer(turn, message_id, parts)
+        turn.unsent_steers.append((message_id, parts))
+        self._send_wishes(turn)
 
     def cancel(self, turn_id: str) -> None:
         """Ask that a turn stop."""
@@ -185,18 +171,20 @@ class Conversation:
             self._decline(call)
             return None
         if self._starting is not None:
-            if not _opens(self._starting.turn_id, call):
+            turn = self._starting
+            message = _user_message(call)
+            if message is None or message.client_id != turn.turn_id:
                 self._keep(call)
                 return None
-            turn = self._starting
             self._bind(turn, codex_id)
             return None if turn.over or codex_id in self._past else turn
         if call.method != "turn/started":
             self._decline(call)
             return None
         # Codex's ids are UUIDv7 (RFC 9562), as the host's are.
-        turn = Turn(f"turn_{codex_id.replace('-', '')}", self._spent)
+        turn = Turn(f"turn_{codex_id.replace('-', '')}", self._spent, self.said.append)
         turn.codex_id = codex_id
+        turn.active = True
         self._turns[codex_id] = turn
         self.said.append(Began(turn_id=turn.turn_id))
         return turn
@@ -234,12 +222,6 @@ class Conversation:
         self._starting = None
         kept, self._kept = self._kept, []
         self._hear_all(kept)
-        if turn.over:
-            return
-        if turn.stopping:
-            self._stop(turn)
-        for message_id, parts in turn.unsent_steers:
-            self._send_steer(turn, message_id, parts)
 
     def _join(self, turn: Turn, codex_id: str) -> None:
         """Codex answered with the turn's name. It may name a turn that it began by itself: then this is one with it."""
@@ -255,99 +237,33 @@ class Conversation:
     # Within a turn
 
     def _hear_in_turn(self, turn: Turn, call: rpc.Call) -> None:
-        match call.method:
-            case "item/agentMessage/delta":
-                delta = call.read(protocol.Delta)
-                self._go_on(turn)
-                self._say(turn, turn.reply.piece(delta.item_id, delta.delta))
-            case "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta":
-                delta = call.read(protocol.Delta)
-                self._go_on(turn)
-                self._think(turn, turn.thoughts.piece(_thought_id(delta), delta.delta))
-            case "item/started":
-                self._item_started(turn, call.read(protocol.ItemChanged).item)
-            case "item/completed":
-                self._item_completed(turn, call.read(protocol.ItemChanged).item)
-            case "thread/tokenUsage/updated":
-                spent = call.read(protocol.UsageChanged).token_usage
-                self._spent = spent.total
-                if turn.count(spent) and turn.usage is not None:
-                    self.said.append(Used(turn_id=turn.turn_id, usage=turn.usage))
-            case "error":
-                self._trouble(turn, call.read(protocol.Trouble))
-            case "turn/completed":
-                self._completed(turn, call.read(protocol.TurnChanged).turn)
-            case method if method in approvals.METHODS and call.id is not None:
-                self._ask_person(turn, call.id, call)
-            case _:
-                self._decline(call)
-
-    def _item_started(self, turn: Turn, item: protocol.Item) -> None:
-        if item.type == "userMessage":
-            self._noted(turn, item)
+        if not turn.active:
+            turn.active = True
+            self._send_wishes(turn)
+        if call.method == "turn/completed":
+            self._completed(turn, call.read(protocol.TurnChanged).turn)
+        elif call.method in approvals.METHODS and call.id is not None:
+            self._ask_person(turn, call.id, call)
+        elif turn.hear(call):
+            self._look_at_thread(call)
         else:
-            self._go_on(turn)
-            self._tool_started(turn, item)
+            self._decline(call)
 
-    def _tool_started(self, turn: Turn, item: protocol.Item) -> None:
-        started = tools.started(turn.turn_id, item)
-        if started is not None and item.id not in turn.tools:
-            turn.tools.add(item.id)
-            if item.type == tools.SHELL:
-                turn.commands.add(item.id)
-            self.said.append(started)
+    def _look_at_thread(self, call: rpc.Call) -> None:
+        """What a message of a turn tells about the whole thread.
 
-    def _item_completed(self, turn: Turn, item: protocol.Item) -> None:
-        match item.type:
-            case "userMessage":
-                self._noted(turn, item)
-                self._on_disk()
-            case "agentMessage":
-                self._go_on(turn)
-                self._say(turn, turn.reply.whole(item.id, item.text or ""))
-            case "reasoning":
-                self._go_on(turn)
-                for index, text in enumerate(item.summary):
-                    self._think(turn, turn.thoughts.whole(f"{item.id}/summary/{index}", text))
-            case _:
-                self._tool_started(turn, item)
-                if item.id in turn.tools:
-                    turn.tools.discard(item.id)
-                    turn.commands.discard(item.id)
-                    self.said.append(tools.ended(turn.turn_id, item))
-
-    def _trouble(self, turn: Turn, trouble: protocol.Trouble) -> None:
-        turn.trouble = trouble.error
-        if trouble.will_retry:
-            turn.retrying = troubles.endless(trouble.error)
-            turn.reply.broke_off()
-            turn.thoughts.broke_off()
-            self.said.append(Wrote(text=troubles.told(trouble.error)))
-
-    def _go_on(self, turn: Turn) -> None:
-        """The model was heard: it is reached again, and has taken up what was noted down before."""
-        turn.retrying = False
-        for message_id in [message_id for message_id, noted in turn.steers.items() if noted]:
-            del turn.steers[message_id]
-            self.said.append(Steered(turn_id=turn.turn_id, message_id=message_id, taken=True))
-
-    def _noted(self, turn: Turn, item: protocol.Item) -> None:
-        """Codex put a message of the user into the thread: the one that opened the turn, or a steer."""
-        if item.client_id in turn.steers:
-            turn.steers[item.client_id] = True
-
-    def _on_disk(self) -> None:
-        """A thread is written to disk with the first message in it; one without can't be resumed."""
-        if not self._kept_on_disk:
+        A thread is written to disk with the first message in it; one without can't be resumed.
+        """
+        if call.method == "thread/tokenUsage/updated":
+            self._spent = call.read(protocol.UsageChanged).token_usage.total
+        elif call.method == "item/completed" and not self._kept_on_disk and _user_message(call):
             self._kept_on_disk = True
             self.said.append(Resumable(resume_token=self.thread_id))
 
     def _completed(self, turn: Turn, ended: protocol.Turn) -> None:
         if turn.over:
             return
-        for item in ended.items:
-            if item.type == "agentMessage":
-                self._say(turn, turn.reply.whole(item.id, item.text or ""))
+        turn.say_missed(ended.items)
         succeeded = ended.status in ("completed", "interrupted")
         problem = None if succeeded else troubles.failed(troubles.told(ended.error or turn.trouble))
         self._end(turn, ended.status, problem)
@@ -357,37 +273,17 @@ class Conversation:
         turn.over = True
         turn.retrying = False
         if status == "interrupted" and turn.commands:
-            self._list_terminals(turn, None)
+            self._end_shells(turn)
         else:
             self._tell_end(turn, status, problem)
 
     def _tell_end(self, turn: Turn, status: str, problem: Problem | None) -> None:
-        """The last word on a turn.
-
-        A steer that Codex noted down without going on afterwards is not taken: the answer was complete already, so it
-        needs a turn of its own. When the turn was cut short, what is noted down is part of what was cut.
-        """
-        turn.over = True
-        for message_id, noted in turn.steers.items():
-            taken = noted and status != "completed"
-            self.said.append(Steered(turn_id=turn.turn_id, message_id=message_id, taken=taken))
-        failure = turn.failure if turn.output_lost or status != "completed" else None
-        error = failure or problem
-        cancelled = status == "interrupted" and error is None
-        self.said.append(Ended(turn_id=turn.turn_id, error=error, cancelled=cancelled, usage=turn.usage))
+        turn.end(status, problem)
         if turn.codex_id is not None:
             self._turns.pop(turn.codex_id, None)
             self._past[turn.codex_id] = None
             if len(self._past) > PAST_MAX:
                 del self._past[next(iter(self._past))]
-
-    def _say(self, turn: Turn, text: str) -> None:
-        if text:
-            self.said.append(Text(turn_id=turn.turn_id, text=text))
-
-    def _think(self, turn: Turn, text: str) -> None:
-        if text:
-            self.said.append(Thought(turn_id=turn.turn_id, text=text))
 
     # Outside of a turn
 
@@ -465,14 +361,23 @@ class Conversation:
         self._awaited[self._requests] = answered
         self.outbox.append(rpc.request(self._requests, method, params))
 
-    def _send_steer(self, turn: Turn, message_id: str, parts: tuple[Part, ...]) -> None:
-        params = {
-            "threadId": self.thread_id,
-            "expectedTurnId": turn.codex_id,
-            "clientUserMessageId": message_id,
-            "input": _input(parts),
-        }
-        self._ask("turn/steer", params, partial(self._steer_answered, turn, message_id))
+    def _send_wishes(self, turn: Turn) -> None:
+        """Send what waited for the turn to be active: until then Codex refuses to interrupt or to steer it."""
+        if not turn.active:
+            return
+        if turn.stopping:
+            params = {"threadId": self.thread_id, "turnId": turn.codex_id}
+            self._ask("turn/interrupt", params, partial(self._stop_answered, turn))
+            return
+        for message_id, parts in turn.unsent_steers:
+            params = {
+                "threadId": self.thread_id,
+                "expectedTurnId": turn.codex_id,
+                "clientUserMessageId": message_id,
+                "input": _input(parts),
+            }
+            self._ask("turn/steer", params, partial(self._steer_answered, turn, message_id))
+        turn.unsent_steers.clear()
 
     def _steer_answered(self, turn: Turn, message_id: str, response: rpc.Response) -> None:
         """Accepting a steer is not taking it: that is told by the message's appearance in the thread."""
@@ -485,41 +390,46 @@ class Conversation:
 
     def _stop(self, turn: Turn) -> None:
         turn.stopping = True
-        if turn.codex_id is not None:
-            params = {"threadId": self.thread_id, "turnId": turn.codex_id}
-            self._ask("turn/interrupt", params, partial(self._stop_answered, turn))
+        self._send_wishes(turn)
 
     def _stop_answered(self, turn: Turn, response: rpc.Response) -> None:
         """Codex refuses to interrupt only what does not run: then the turn's end has been missed."""
         if response.fault is not None and not turn.over:
             self._end(turn, "interrupted", None)
 
-    def _list_terminals(self, turn: Turn, cursor: str | None) -> None:
-        params = {"threadId": self.thread_id, "cursor": cursor}
-        self._ask("thread/backgroundTerminals/list", params, partial(self._end_terminals, turn))
+    # The shells of a turn that was cut short: they are ended before its end is told
 
-    def _end_terminals(self, turn: Turn, response: rpc.Response) -> None:
-        """End the shells of this turn; what earlier turns left running on purpose runs on."""
+    def _ask_of_shells(self, turn: Turn, what: str, params: dict[str, Any], answered: Answered) -> None:
+        """Ask something about the shells; after the last answer the turn's end is told."""
+        turn.shells_awaited += 1
+
+        def answered_too(response: rpc.Response) -> None:
+            answered(response)
+            turn.shells_awaited -= 1
+            if not turn.shells_awaited:
+                self._tell_end(turn, "interrupted", None)
+
+        self._ask(f"thread/backgroundTerminals/{what}", {"threadId": self.thread_id, **params}, answered_too)
+
+    def _end_shells(self, turn: Turn, cursor: str | None = None) -> None:
+        self._ask_of_shells(turn, "list", {"cursor": cursor}, partial(self._shells_listed, turn))
+
+    def _shells_listed(self, turn: Turn, response: rpc.Response) -> None:
+        """End those of this turn; what earlier turns left running on purpose runs on."""
         try:
             listed = response.read(protocol.TerminalsAnswer)
         except rpc.Refused:
-            params = {"threadId": self.thread_id}
-            self._ask("thread/backgroundTerminals/clean", params, lambda _: self._tell_end(turn, "interrupted", None))
+            self._ask_of_shells(turn, "clean", {}, _ignored)
             return
         for terminal in listed.data:
             if terminal.item_id in turn.commands:
-                turn.shells_ending += 1
-                params = {"threadId": self.thread_id, "processId": terminal.process_id}
-                self._ask("thread/backgroundTerminals/terminate", params, partial(self._terminal_ended, turn))
+                self._ask_of_shells(turn, "terminate", {"processId": terminal.process_id}, _ignored)
         if listed.next_cursor is not None:
-            self._list_terminals(turn, listed.next_cursor)
-        elif not turn.shells_ending:
-            self._tell_end(turn, "interrupted", None)
+            self._end_shells(turn, listed.next_cursor)
 
-    def _terminal_ended(self, turn: Turn, _: rpc.Response) -> None:
-        turn.shells_ending -= 1
-        if not turn.shells_ending and turn.codex_id in self._turns:
-            self._tell_end(turn, "interrupted", None)
+
+def _ignored(_: rpc.Response) -> None:
+    """That there is an answer is all that matters."""
 
 
 def _input(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
@@ -536,15 +446,9 @@ def _input(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
     return items
 
 
-def _opens(turn_id: str, call: rpc.Call) -> bool:
-    """Whether this is the message that opened the turn with that id of the host's."""
+def _user_message(call: rpc.Call) -> protocol.Item | None:
+    """The message of the user that is put into the thread by this, if it is one."""
     if call.method not in ("item/started", "item/completed"):
-        return False
+        return None
     item = call.read(protocol.ItemChanged).item
-    return item.type == "userMessage" and item.client_id == turn_id
-
-
-def _thought_id(delta: protocol.Delta) -> str:
-    if delta.summary_index is not None:
-        return f"{delta.item_id}/summary/{delta.summary_index}"
-    return f"{delta.item_id}/content/{delta.content_index}"
+    return item if item.type == "userMessage" else None

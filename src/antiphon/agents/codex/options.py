@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import msgspec
 
+from antiphon.agents.process import LINE_LIMIT
+
 _Plain = str | bool | int | float
 
 INSTALL = "Codex is not installed here. Get it with: pip install 'antiphon[codex]'"
 
 
-class BadOptions(Exception):
+class BadOptions(ValueError):
     """The agent's table of the configuration is wrong; the text is for a person."""
 
 
@@ -33,6 +35,7 @@ class CodexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         config: What Codex's `config.toml` would say, as a table; wins over the file.
         network_patience_s: How long Codex may try to reach its model, in vain and without a word of the answer, until
             its turn fails. Codex by itself would try for ever.
+        line_limit: Bytes of a line of Codex's; a longer one fails its turn.
     """
 
     adapter: str = "codex"
@@ -43,6 +46,7 @@ class CodexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     environment: dict[str, str] = {}
     config: dict[str, Any] = {}
     network_patience_s: float = 60.0
+    line_limit: int = LINE_LIMIT
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> "CodexOptions":

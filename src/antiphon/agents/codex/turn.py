@@ -1,10 +1,13 @@
-"""One turn of Codex's while it runs."""
+"""One turn of Codex's while it runs: what it says, does and costs, and what became of the messages handed to it."""
 
+from collections.abc import Callable
+
+from antiphon.agents.codex import protocol, rpc, tools, troubles
 from antiphon.agents.codex.approvals import Question
-from antiphon.agents.codex.protocol import TokenCounts, TokenUsage, TurnError
+from antiphon.agents.codex.protocol import Item, TokenCounts
 from antiphon.agents.codex.reply import Reply
 from antiphon.core.session import Problem, Usage
-from antiphon.ports.agent import Part
+from antiphon.ports.agent import Ended, Part, Said, Steered, Text, Thought, Used, Wrote
 
 
 class Turn:
@@ -13,58 +16,175 @@ class Turn:
     Attributes:
         turn_id: The host's id.
         codex_id: Codex's id; None until Codex has told it.
-        reply, thoughts: What of its answer and of its thinking was said.
-        tools: The items that are tools and have not ended.
-        commands: Those of them that are shell commands.
+        active: Codex has begun it.
+        commands: Its shell commands that have not ended.
         steers: The messages handed to it of whose fate nothing was said yet, by id. True once Codex noted one down.
-        unsent_steers: Those that wait for `codex_id`.
+        unsent_steers: Those that wait for it to be active.
         questions: The requests that wait for a person, by the id that the host knows.
-        usage: What it has cost so far.
         stopping: Codex is to stop it, or was asked to.
-        shells_ending: How many of its shells were asked to end and have not been reported ended.
-        over: Codex has ended it; only its shells are still to be ended.
+        shells_awaited: How many answers about its shells are awaited, when they are being ended.
+        over: Codex has ended it; only its shells may still have to be ended.
         failure: Why the host gave it up.
         output_lost: Something that it said could not be read, so that it can't count as completed any more.
         trouble: What Codex said last about an error.
         retrying: Codex tries to reach its model without an end and has not heard from it since.
     """
 
-    def __init__(self, turn_id: str, spent_before: TokenCounts | None) -> None:
+    def __init__(self, turn_id: str, spent_before: TokenCounts | None, say: Callable[[Said], None]) -> None:
         self.turn_id = turn_id
         self.codex_id: str | None = None
-        self.reply = Reply()
-        self.thoughts = Reply()
-        self.tools: set[str] = set()
+        self.active = False
         self.commands: set[str] = set()
         self.steers: dict[str, bool] = {}
         self.unsent_steers: list[tuple[str, tuple[Part, ...]]] = []
         self.questions: dict[str, Question] = {}
-        self.usage: Usage | None = None
         self.stopping = False
-        self.shells_ending = 0
+        self.shells_awaited = 0
         self.over = False
         self.failure: Problem | None = None
         self.output_lost = False
-        self.trouble: TurnError | None = None
+        self.trouble: protocol.TurnError | None = None
         self.retrying = False
+        self._say = say
+        self._reply = Reply()
+        self._thoughts = Reply()
+        self._tools: set[str] = set()
+        self._usage: Usage | None = None
         self._spent_before = spent_before
 
-    def count(self, spent: TokenUsage) -> bool:
-        """Take in the tokens of the whole thread; returns whether this turn's have changed.
+    def hear(self, call: rpc.Call) -> bool:
+        """Take in what Codex tells about this turn; false when it is nothing that is understood here.
 
-        Codex counts a thread's tokens over its life. Of a thread that was resumed it tells the count at once, so what
-        was spent before is known but for the very first turn, before which there was nothing but `last`.
+        Raises:
+            BadLine: It does not have the form that its method promises.
+        """
+        match call.method:
+            case "item/agentMessage/delta":
+                delta = call.read(protocol.Delta)
+                self._go_on()
+                self._say_text(self._reply.piece(delta.item_id, delta.delta))
+            case "item/reasoning/summaryTextDelta" | "item/reasoning/textDelta":
+                delta = call.read(protocol.Delta)
+                self._go_on()
+                self._say_thought(self._thoughts.piece(_thought_id(delta), delta.delta))
+            case "item/started":
+                self._item_started(call.read(protocol.ItemChanged).item)
+            case "item/completed":
+                self._item_completed(call.read(protocol.ItemChanged).item)
+            case "thread/tokenUsage/updated":
+                self._count(call.read(protocol.UsageChanged).token_usage)
+            case "error":
+                self._hear_trouble(call.read(protocol.Trouble))
+            case _:
+                return False
+        return True
+
+    def end(self, status: str, problem: Problem | None) -> None:
+        """Say the last word on it.
+
+        A steer that Codex noted down without going on afterwards is not taken: the answer was complete already, so it
+        needs a turn of its own. When the turn was cut short, what is noted down is part of what was cut.
+        """
+        self.over = True
+        for message_id, noted in self.steers.items():
+            taken = noted and status != "completed"
+            self._say(Steered(turn_id=self.turn_id, message_id=message_id, taken=taken))
+        failure = self.failure if self.output_lost or status != "completed" else None
+        error = failure or problem
+        cancelled = status == "interrupted" and error is None
+        self._say(Ended(turn_id=self.turn_id, error=error, cancelled=cancelled, usage=self._usage))
+
+    def say_missed(self, items: list[Item]) -> None:
+        """Say what only the end of the turn tells."""
+        for item in items:
+            if item.type == "agentMessage":
+                self._say_text(self._reply.whole(item.id, item.text or ""))
+
+    def _item_started(self, item: Item) -> None:
+        if item.type == "userMessage":
+            self._note(item)
+        else:
+            self._go_on()
+            self._start_tool(item)
+
+    def _item_completed(self, item: Item) -> None:
+        match item.type:
+            case "userMessage":
+                self._note(item)
+            case "agentMessage":
+                self._go_on()
+                self._say_text(self._reply.whole(item.id, item.text or ""))
+            case "reasoning":
+                self._go_on()
+                for index, text in enumerate(item.summary):
+                    self._say_thought(self._thoughts.whole(f"{item.id}/summary/{index}", text))
+            case _:
+                self._start_tool(item)
+                self._end_tool(item)
+
+    def _start_tool(self, item: Item) -> None:
+        started = tools.started(self.turn_id, item)
+        if started is not None and item.id not in self._tools:
+            self._tools.add(item.id)
+            if item.type == tools.SHELL:
+                self.commands.add(item.id)
+            self._say(started)
+
+    def _end_tool(self, item: Item) -> None:
+        if item.id in self._tools:
+            self._tools.discard(item.id)
+            self.commands.discard(item.id)
+            self._say(tools.ended(self.turn_id, item))
+
+    def _hear_trouble(self, trouble: protocol.Trouble) -> None:
+        self.trouble = trouble.error
+        if trouble.will_retry:
+            self.retrying = troubles.endless(trouble.error)
+            self._reply.broke_off()
+            self._thoughts.broke_off()
+            self._say(Wrote(text=troubles.told(trouble.error)))
+
+    def _go_on(self) -> None:
+        """The model was heard: it is reached again, and has taken up what was noted down before."""
+        self.retrying = False
+        for message_id in [message_id for message_id, noted in self.steers.items() if noted]:
+            del self.steers[message_id]
+            self._say(Steered(turn_id=self.turn_id, message_id=message_id, taken=True))
+
+    def _note(self, item: Item) -> None:
+        """Codex put a message of the user into the thread: the one that opened the turn, or a steer."""
+        if item.client_id in self.steers:
+            self.steers[item.client_id] = True
+
+    def _count(self, spent: protocol.TokenUsage) -> None:
+        """Take in the tokens that the whole thread has spent.
+
+        Codex counts over a thread's life. Of a thread that was resumed it tells the count at once, so what was spent
+        before is known but for the very first turn, before which there was nothing but `last`.
         """
         if self._spent_before is None:
             self._spent_before = TokenCounts(
                 input_tokens=spent.total.input_tokens - spent.last.input_tokens,
                 output_tokens=spent.total.output_tokens - spent.last.output_tokens,
             )
-        before, self.usage = (
-            self.usage or Usage(),
-            Usage(
-                input_tokens=max(0, spent.total.input_tokens - self._spent_before.input_tokens),
-                output_tokens=max(0, spent.total.output_tokens - self._spent_before.output_tokens),
-            ),
+        usage = Usage(
+            input_tokens=max(0, spent.total.input_tokens - self._spent_before.input_tokens),
+            output_tokens=max(0, spent.total.output_tokens - self._spent_before.output_tokens),
         )
-        return before != self.usage
+        if usage != (self._usage or Usage()):
+            self._usage = usage
+            self._say(Used(turn_id=self.turn_id, usage=usage))
+
+    def _say_text(self, text: str) -> None:
+        if text:
+            self._say(Text(turn_id=self.turn_id, text=text))
+
+    def _say_thought(self, text: str) -> None:
+        if text:
+            self._say(Thought(turn_id=self.turn_id, text=text))
+
+
+def _thought_id(delta: protocol.Delta) -> str:
+    if delta.summary_index is not None:
+        return f"{delta.item_id}/summary/{delta.summary_index}"
+    return f"{delta.item_id}/content/{delta.content_index}"
