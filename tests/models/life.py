@@ -197,10 +197,11 @@ class Life:
         )
         self.do(command, self.model.send(id, mode, key, body, wanted))
 
-    def send_plainly(self, mode: WhenBusy | None = None) -> None:
-        id, mode = self.new("msg"), mode or self.one_of(*MODES)
-        command = c.SendMessage(message_id=id, text="plain", when_busy=mode)
-        self.do(command, self.model.send(id, mode, None, "plain", None))
+    def send_plainly(self, mode: WhenBusy | None = None) -> str:
+        id, chosen = self.new("msg"), mode or MODES[self.choose(len(MODES))]
+        command = c.SendMessage(message_id=id, text="plain", when_busy=chosen)
+        self.do(command, self.model.send(id, chosen, None, "plain", None))
+        return id
 
     def edit(self) -> None:
         id, text = self.a_message(), self.one_of(None, "new")
@@ -279,8 +280,7 @@ class Life:
 
     def a_steer_is_handed_over(self) -> None:
         if self.model.status() == "running":
-            self.send_plainly("steer")
-            turn, id = self.model.turn or "", f"msg_{self.counts['msg']}"
+            turn, id = self.model.turn or "", self.send_plainly("steer")
             self.do(c.SteerTurn(turn_id=turn, message_id=id), self.model.steer(turn, id))
 
     def host_dies(self) -> None:
@@ -476,7 +476,7 @@ class Life:
             assert "".join(texts) == journal.replies[turn.id], "a turn's sequences do not enclose its reply"
 
 
-Act = Callable[[Life], None]
+Act = Callable[[Life], object]
 CLIENTS: tuple[Act, ...] = (
     *[Life.send, Life.send, Life.send_plainly, Life.send_plainly, Life.edit, Life.edit, Life.withdraw],
     *[Life.reorder, Life.patch, Life.patch, Life.stop, Life.resume, Life.resume, Life.clear, Life.create_again],
