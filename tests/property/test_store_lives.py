@@ -1,4 +1,4 @@
-"""Whole lives of sessions, written to every store: each holds what the plain model holds, and what every other holds."""
+"""Whole lives of sessions, written to every store: each holds what the plain model and all others hold."""
 
 import asyncio
 import os

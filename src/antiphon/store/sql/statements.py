@@ -6,6 +6,7 @@ the driver gives it a transaction, and rolls back when it raises.
 
 from collections.abc import Generator, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, TypeVar
 
 Row = Sequence[Any]
@@ -26,7 +27,7 @@ def insert(table: str, columns: str, rows: Sequence[tuple[Any, ...]], suffix: st
             chunk = rows[start : start + count]
             start += count
             sql = _insert_sql(table, columns, count, len(chunk[0]), suffix)
-            returned += yield sql, tuple(value for row in chunk for value in row)
+            returned += yield sql, tuple(chain.from_iterable(chunk))
     return returned
 
 

@@ -16,6 +16,7 @@ NAME = "antiphon.db"
 APPLICATION_ID = 0x616E7470
 """`antp`: told from any other SQLite file by its header (https://sqlite.org/fileformat2.html section 1.3.15)."""
 BUSY_TIMEOUT_MS = 5000
+"""How long another program's lock is waited for."""
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 

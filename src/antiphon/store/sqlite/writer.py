@@ -85,6 +85,9 @@ class Writer:
             execute(connection, "COMMIT")
         except apsw.Error as error:
             return self._failed(batch, error, committing=committing)
+        except Exception as error:  # noqa: BLE001  # the root of this thread: who waits must hear of it
+            self._give_up_connection()
+            return [Outcome(job, error=error) for job in batch]
         return outcomes
 
     @staticmethod
@@ -103,17 +106,31 @@ class Writer:
         return outcome
 
     def _failed(self, batch: list[Job], error: apsw.Error, *, committing: bool) -> list[Outcome]:
-        """Undo the transaction and tell everybody in it.
-
-        A sync that failed leaves it open whether the log holds the transaction if the machine stops now.
-        """
+        """Undo the transaction and tell everybody in it."""
         _log.error(
             "The store could not write",
             extra={"action": "commit", "jobs": len(batch), "error": f"{type(error).__name__}: {error}"},
         )
+        in_doubt = committing and isinstance(error, apsw.IOError) and not self._bury()
         self._give_up_connection()
-        in_doubt = committing and isinstance(error, apsw.IOError)
         return [Outcome(job, error=fault(error, str(self._path), in_doubt=in_doubt)) for job in batch]
+
+    def _bury(self) -> bool:
+        """Write over what a failed COMMIT has left in the log; whether that is done.
+
+        A sync that fails leaves the whole transaction in the log, unseen by everybody, until the next one is written
+        in its place; a host that starts after a crash would find it there and take it for committed.
+        """
+        connection = self._connection
+        if connection is None:
+            return False
+        try:
+            if connection.in_transaction:
+                execute(connection, "ROLLBACK")
+            execute(connection, "UPDATE fences SET last = last + 1")
+        except apsw.Error:
+            return False
+        return True
 
     def _open(self) -> apsw.Connection:
         if self._connection is None:
