@@ -4,12 +4,11 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx2
-from doubles.parrot import Parrot
 
 from antiphon.host.host import Host
 from antiphon.host.service import Service
@@ -20,6 +19,7 @@ from antiphon.http.server import Server
 from antiphon.http.token_store import TokenStore
 from antiphon.store.memory import MemoryStore
 from antiphon.system import SystemClock, SystemIds
+from doubles.parrot import Parrot
 
 TOKEN = "the-host's-own-token"
 WAIT_S = 5.0
@@ -88,7 +88,7 @@ async def opened(
         clock=SystemClock(),
         ids=ids,
         settings=settings or HostSettings(drain_s=0.05),
-        workspace=lambda session_id: str(workspace),
+        workspace=lambda _session_id: str(workspace),
         store_name="memory",
     )
     await host.start()
@@ -99,26 +99,46 @@ async def opened(
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]
     serving = asyncio.create_task(server.serve(sock))
-    headers = {"authorization": f"Bearer {TOKEN}"}
     try:
         async with asyncio.timeout(WAIT_S):
             await server.started()
-        url = f"http://127.0.0.1:{port}"
-        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=10, trust_env=False) as client:
+        async with _client(port) as client:
             yield Door(client, server, behind, parrot, port, app, serving)
     finally:
         await host.stop()
         if not serving.done():
             await server.stop(2)
-        await serving
+        await asyncio.wait({serving})
+
+
+def _client(port: int) -> httpx2.AsyncClient:
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    return httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=10, trust_env=False)
+
+
+@contextlib.asynccontextmanager
+async def borrowed(door: Door) -> AsyncIterator[Door]:
+    """A door that others use too, with a client of one's own; its sessions are gone afterwards."""
+    async with _client(door.port) as client:
+        yield door._replace(client=client)
+    door.parrot.release()
+    for session in (await door.client.get("/v1/sessions?limit=200")).json()["items"]:
+        await door.client.delete(f"/v1/sessions/{session['id']}")
+
+
+async def until(question: Callable[[], object]) -> None:
+    """Let others run until the answer is yes."""
+    async with asyncio.timeout(WAIT_S):
+        while not question():  # noqa: ASYNC110 - what is asked has no event
+            await asyncio.sleep(0)
 
 
 def events_of(stream: str) -> list[dict[str, Any]]:
     """The server-sent events in a text: their fields, with `data` as JSON."""
     found: list[dict[str, Any]] = []
     for block in stream.split("\n\n"):
-        pairs = [line.partition(": ")[::2] for line in block.split("\n") if line and not line.startswith(":")]
-        fields: dict[str, Any] = dict(pairs)
+        lines = [line.partition(": ") for line in block.split("\n") if line and not line.startswith(":")]
+        fields: dict[str, Any] = {name: value for name, _, value in lines}
         if "data" in fields:
             fields["data"] = json.loads(fields["data"])
             found.append(fields)

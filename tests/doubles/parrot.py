@@ -1,7 +1,7 @@
 """An agent in this process that repeats what it hears, so that a real host can be driven without child processes.
 
-A text may begin with one directive: `[[hold]]` (until released or cancelled), `[[ask QUESTION]]` (a permission request),
-`[[fail]]`, `[[stream N]]` (N further pieces).
+A text may begin with one directive: `[[hold]]` (until released or cancelled), `[[ask QUESTION]]` (a permission
+request), `[[fail]]`, `[[stream N]]` (N further pieces).
 """
 
 import asyncio

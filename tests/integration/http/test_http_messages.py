@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from doubles.door import Door, events_of
+
+from doubles.door import Door, events_of, until
 
 RECEIPT = {
     "id", "session_id", "session_key", "generation", "turn_id", "state", "reply", "error", "when_busy", "delivered_as",
@@ -49,12 +50,9 @@ async def test_a_client_that_goes_while_it_waits_leaves_nothing_waiting_and_its_
     writer.write(head + body)
     session = await door.until("/v1/sessions/s", status="running")
     waiting = door.app.state.edge.closing._waiting
-    async with asyncio.timeout(5):
-        while not waiting:
-            await asyncio.sleep(0)
-        writer.close()
-        while waiting:
-            await asyncio.sleep(0)
+    await until(lambda: waiting)
+    writer.close()
+    await until(lambda: not waiting)
     turn = (await door.client.get(f"/v1/turns/{session['turn_id']}")).json()
     assert turn["state"] == "running"
     door.parrot.release()
