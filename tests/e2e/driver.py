@@ -171,9 +171,9 @@ class Host:
                     os.kill(pid, number)
             deadline = time.monotonic() + 5
             while set(self._mine()) and time.monotonic() < deadline:
-                if self.process:
-                    self.process.poll()
                 time.sleep(0.02)
+        if self.process:
+            self.process.wait(5)
 
     # Its command line
 
