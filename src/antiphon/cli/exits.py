@@ -1,5 +1,8 @@
 """Exit codes (contract, "Command line"), and what is said on stderr when something goes wrong."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from antiphon.client.errors import (
     ApiError,
     BadRequest,
@@ -65,3 +68,10 @@ def told(error: ClientError) -> str:
     if error.retry_after_s is not None:
         advice.append(f"Try again in {error.retry_after_s} s.")
     return " ".join([error.detail, *filter(None, advice)])
+
+
+def problem(error: ClientError) -> Mapping[str, Any]:
+    """An error for programs: the host's problem document, or one of the same form."""
+    if isinstance(error, ApiError):
+        return error.fields
+    return {"code": "host_not_reached" if isinstance(error, HostNotReached) else "internal", "detail": str(error)}

@@ -60,6 +60,10 @@ def _escaped(char: str) -> str:
     return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
 
 
+class CannotPrint(Exception):
+    """What there is to print can't be written."""
+
+
 class Output:
     """Where a command prints. `as_json` asks for documents, `quiet` for no notes."""
 
@@ -110,11 +114,19 @@ class Output:
         return f"\x1b[1m{text}\x1b[0m" if self._colour else text
 
     def _write(self, stream: TextIO, text: str) -> None:
-        """Write and flush: who reads a pipe sees each piece as it comes. A lone surrogate becomes an escape."""
-        if hasattr(stream, "buffer"):
-            encoding = (stream.encoding or "utf-8") if stream.isatty() else "utf-8"
-            stream.buffer.write(text.encode(encoding, "backslashreplace"))
+        """Write and flush: who reads a pipe sees each piece as it comes. A lone surrogate becomes an escape.
+
+        Raises:
+            BrokenPipeError: Nobody reads any more.
+            CannotPrint: The text can't be written, as on a full disk.
+        """
+        encoding = (stream.encoding or "utf-8") if stream.isatty() else "utf-8"
+        left = memoryview(text.encode(encoding, "backslashreplace"))
+        try:
+            while left:  # an unbuffered stream may take a part only
+                left = left[stream.buffer.write(left) :]
             stream.buffer.flush()
-        else:
-            stream.write(text)
-            stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise CannotPrint(f"the output can't be written: {error.strerror}") from error

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from antiphon.cli.grammar import Command, Given, Incomplete, UsageError
-from antiphon.cli.output import visible
+from antiphon.cli.output import CannotPrint, Output, visible
 from antiphon.cli.reading import Line, read
 
-USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+FAILED, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 LOG_TAIL_BYTES = 2000
 
 
 def run(argv: Sequence[str]) -> int:
     """Run a line and return the exit code. Every error that is foreseen becomes a message and a code."""
+    _open_what_is_closed()
     try:
         return _run(argv)
     except Incomplete as error:
@@ -25,6 +26,9 @@ def run(argv: Sequence[str]) -> int:
     except UsageError as error:
         sys.stderr.write(visible(f"{error.command}: {error}\nTry `{error.command} --help`.\n"))
         return USAGE
+    except CannotPrint as error:
+        sys.stderr.write(f"antiphon: {error}\n")
+        return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # only ours: what breaks between us and the host is a ClientError
@@ -46,8 +50,8 @@ def _run(argv: Sequence[str]) -> int:
 
 def _perform(command: Command, given: Given) -> int:
     from antiphon.cli.context import Context  # noqa: PLC0415  help and usage errors need no client
-    from antiphon.cli.exits import exit_code, told  # noqa: PLC0415
-    from antiphon.client.errors import ApiError, ClientError  # noqa: PLC0415
+    from antiphon.cli.exits import exit_code, problem, told  # noqa: PLC0415
+    from antiphon.client.errors import ClientError  # noqa: PLC0415
     from antiphon.client.local import StartFailed  # noqa: PLC0415
 
     context = Context(given)
@@ -57,8 +61,8 @@ def _perform(command: Command, given: Given) -> int:
     except UsageError as error:
         raise UsageError(str(error), command.name) from None
     except ClientError as error:
-        if context.out.as_json and isinstance(error, ApiError):
-            context.out.problem(error.fields)
+        if context.out.as_json:
+            context.out.problem(problem(error))
         else:
             context.out.error(f"antiphon: {told(error)}")
         if isinstance(error, StartFailed):
@@ -76,15 +80,22 @@ def _complete(words: Sequence[str]) -> int:
 def _version() -> int:
     from antiphon import __version__  # noqa: PLC0415
 
-    print(f"antiphon {__version__}", flush=True)
+    Output().line(f"antiphon {__version__}")
     return 0
 
 
 def _help(line: Line) -> int:
     from antiphon.cli.helping import help_for  # noqa: PLC0415
 
-    print(help_for(line.path, line.command), end="", flush=True)
+    Output().line(help_for(line.path, line.command).rstrip("\n"))
     return 0
+
+
+def _open_what_is_closed() -> None:
+    """Give a process that was started without stdin, stdout or stderr ones that lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def _let_go_of_stdout() -> None:

@@ -1,5 +1,6 @@
 """The async driver of plans, over httpx2. It runs under asyncio and Trio."""
 
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any, Generic, TypeVar
@@ -22,8 +23,11 @@ class AsyncTransport:
 
     def __init__(self, locate: Callable[[], Address]) -> None:
         self._locate = locate
-        # Deadlines are ours, over a whole call; a proxy from the environment has no business with a host's token.
-        self._http = httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=CONNECT_S), trust_env=False)
+        # Deadlines are ours, over a whole call; a proxy from the environment has no business with a host's token; and
+        # whom to trust is asked of the same place as in the sync client.
+        self._http = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(None, connect=CONNECT_S), trust_env=False, verify=ssl.create_default_context()
+        )
 
     async def close(self) -> None:
         """Close all connections."""

@@ -200,6 +200,7 @@ def _detached(data_dir: str, log: str) -> "Popen[bytes]":
             os.replace(log, f"{log}.1")
     environment = {name: value for name, value in os.environ.items() if name not in _FOR_CLIENTS}
     command = [sys.executable, "-P", "-m", "antiphon.cli", "serve", "--data-dir", data_dir, "--port", "0"]
+    command += ["--log-level", "warning"]  # nobody looks after this log, so it must not grow with every request
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         return Popen(  # noqa: S603  our own interpreter and program

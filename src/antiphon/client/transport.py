@@ -111,7 +111,7 @@ class Transport:
         Raises:
             HostNotReached, ConnectionLost, UnexpectedAnswer.
         """
-        deadline, connection = self._now() + timeout_s, self._connection(timeout_s)
+        deadline, connection = self._now() + timeout_s, self._connection(request, timeout_s)
         try:
             connection.send(request, deadline)
             head = connection.head(deadline)
@@ -127,7 +127,7 @@ class Transport:
 
     def open(self, request: Request, timeout_s: float) -> tuple[Response, Connection | None]:
         """One request whose answer may be an event stream; then the connection is the caller's, to read and close."""
-        deadline, connection = self._now() + timeout_s, self._connection(timeout_s)
+        deadline, connection = self._now() + timeout_s, self._connection(request, timeout_s)
         try:
             connection.send(request, deadline)
             head = connection.head(deadline)
@@ -142,16 +142,22 @@ class Transport:
 
     def close(self) -> None:
         """Close the connections that are kept. Streams are their readers'."""
-        while self._idle:
-            self._idle.pop().close()
+        while connection := self._kept():
+            connection.close()
 
-    def _connection(self, timeout_s: float) -> Connection:
-        while self._idle:
-            connection = self._idle.pop()
+    def _connection(self, request: Request, timeout_s: float) -> Connection:
+        """A connection for a request. What can't be asked again goes over none that the host may just be closing."""
+        while request.repeatable and (connection := self._kept()):
             if connection.fresh:
                 return connection
             connection.close()
         return Connection(self._locate(), timeout_s, self._now)
+
+    def _kept(self) -> Connection | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
 
 
 def _secured(plain: socket.socket, host: str) -> socket.socket:

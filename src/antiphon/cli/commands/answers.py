@@ -21,13 +21,10 @@ def give(out: Output, outcome: Receipt | Turn, *, said: str | None = None) -> in
 def _finish(out: Output, outcome: Receipt | Turn, said: str, *, answered: bool) -> None:
     """Print what a stream did not get to, and end the line."""
     reply = outcome.reply or ""
-    if reply.startswith(said):
-        rest = reply[len(said) :]
-        if said or answered:
-            out.answer(f"{rest}\n")
-        return
-    out.answer("\n")
-    if not reply.endswith(said):
+    rest = reply[len(said) :] if reply.startswith(said) else ""
+    if said or answered:
+        out.answer(f"{rest}\n")
+    if outcome.ended and not reply.endswith(said):
         out.note(f"Pieces of this answer were lost on the way; `{_show(outcome)}` prints it whole.")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from antiphon.cli.commands.answers import give
 from antiphon.cli.commands.waiting import Progress
 from antiphon.cli.context import Context, read_stdin
-from antiphon.cli.exits import INTERRUPTED, NO_HOST
+from antiphon.cli.exits import DONE, INTERRUPTED
 from antiphon.cli.grammar import Given, UsageError
 from antiphon.client.documents import Event, Json, Receipt
 from antiphon.client.errors import ConnectionLost, HostNotReached
@@ -29,10 +29,9 @@ def message(context: Context, given: Given) -> int:
         sending.tell_what_goes_on()
         return INTERRUPTED
     except HostNotReached as error:
-        context.out.error(f"antiphon: {error}")
         if sending.progress.message_id or isinstance(error, ConnectionLost):
             sending.tell_what_goes_on()
-        return NO_HOST
+        raise
 
 
 class Sending:
@@ -54,19 +53,23 @@ class Sending:
             "create": _birth(context, given),
         }
         self.progress = Progress(context)
+        self._begun = False
 
     def send(self, client: Client) -> int:
         """Send, wait as long as was asked, and give what came of it."""
+        self._begun = True
         receipt = self.progress.last(client, client.sending(self._ref, self._text, **self._how))
-        if self._no_wait and not self._out.as_json and not receipt.ended:
+        if receipt.ended or not self._no_wait:
+            return give(self._out, receipt)
+        if self._out.as_json:
+            self._out.document(receipt.document)
+        else:
             self._out.line(receipt.id)
-            return 0
-        code = give(self._out, receipt)
-        return 0 if self._no_wait and not receipt.ended else code
+        return DONE
 
     def stream(self, client: Client) -> int:
         """Send, print the answer as it is said, and end its line."""
-        said: list[str] = []
+        self._begun, said = True, list[str]()
         receipt: Receipt | None = None
         try:
             for told in client.stream(self._ref, self._text, **self._how):
@@ -86,7 +89,7 @@ class Sending:
         message_id = self.progress.message_id
         if message_id:
             self._out.error(f"{message_id} goes on; `antiphon message wait {message_id}` waits for its end.")
-        else:
+        elif self._begun:
             self._out.error(f"It may have been accepted: the same line with --idempotency-key {self._key} finds out.")
 
     def _take(self, event: Event, said: list[str]) -> None:
