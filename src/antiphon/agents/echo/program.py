@@ -93,27 +93,35 @@ def number(word: str) -> float:
     return value
 
 
-class Program:
-    """One conversation: a turn at a time."""
+class Turn:
+    """A turn, from its prompt on."""
 
-    def __init__(self) -> None:
-        self.poll = select.poll()
-        self.poll.register(0, select.POLLIN)
-        self.heard = b""
-        self.prompts: list[tuple[str, str]] = []
-        self.leaving = False
-        self.begin("")
-
-    def begin(self, turn: str) -> None:
-        """Forget the turn before."""
-        self.turn = turn
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
         self.rest = ""
         self.cancelled = False
         self.stubborn = False
         self.late_s: float | None = None
         self.steers: list[str] = []
-        self.answers: dict[str, tuple[bool, str]] = {}
         self.count = self.words_in = self.words_out = 0
+
+
+class Program:
+    """One conversation. The turn that runs is the first of `turns`."""
+
+    def __init__(self) -> None:
+        self.poll = select.poll()
+        self.poll.register(0, select.POLLIN)
+        self.heard = b""
+        self.leaving = False
+        self.turns: list[Turn] = []
+        self.answers: dict[str, tuple[bool, str]] = {}
+
+    @property
+    def turn(self) -> Turn:
+        """The turn that runs."""
+        return self.turns[0]
 
     # Listening and speaking
 
@@ -130,8 +138,8 @@ class Program:
 
     def say(self, text: str) -> None:
         """Say a piece of the answer."""
-        self.words_out += len(text.split())
-        self.tell("text", self.turn, text)
+        self.turn.words_out += len(text.split())
+        self.tell("text", self.turn.name, text)
 
     def listen(self, timeout_s: float) -> None:
         """Take in what the host says, if need be after waiting for it."""
@@ -144,22 +152,22 @@ class Program:
         *lines, self.heard = (self.heard + data).split(b"\n")
         for line in lines:
             self.take(decode(line))
-        if self.leaving and not self.stubborn:
+        if self.leaving and not (self.turns and self.turn.stubborn):
             os._exit(0)
 
     def take(self, words: list[str]) -> None:
         """Take in one line."""
         match words:
-            case ["prompt", turn, text]:
-                self.begin(turn)
-                self.prompts.append((turn, text))
-            case ["cancel", turn]:
-                self.cancelled |= turn == self.turn and not self.stubborn
-            case ["steer", turn, message, text]:
-                taken = turn == self.turn and not self.cancelled
-                if taken:
-                    self.steers.append(text)
-                self.tell("steered", turn, message, "taken" if taken else "late")
+            case ["prompt", name, text]:
+                self.turns.append(Turn(name, text))
+            case ["cancel", name]:
+                for turn in self.turns:
+                    turn.cancelled |= turn.name == name and not turn.stubborn
+            case ["steer", name, message, text]:
+                takers = [turn for turn in self.turns if turn.name == name and not turn.cancelled]
+                for turn in takers:
+                    turn.steers.append(text)
+                self.tell("steered", name, message, "taken" if takers else "late")
             case ["answer", request, decision, note]:
                 self.answers[request] = (decision == "allow", note)
             case _:
@@ -185,7 +193,7 @@ class Program:
         Raises:
             Cancelled: It was.
         """
-        if self.cancelled:
+        if self.turn.cancelled:
             raise Cancelled
 
     # Turns
@@ -193,32 +201,30 @@ class Program:
     def run(self) -> None:
         """Answer prompts until the input ends."""
         while True:
-            while not self.prompts:
+            while not self.turns:
                 self.listen(LONGEST_POLL_S)
-            turn, text = self.prompts.pop(0)
-            outcome, detail = self.answer(text)
-            self.tell("ended", turn, outcome, detail, str(self.words_in), str(self.words_out))
-            if self.stubborn:
+            turn = self.turn
+            outcome, detail = self.answer(turn)
+            self.tell("ended", turn.name, outcome, detail, str(turn.words_in), str(turn.words_out))
+            del self.turns[0]
+            if turn.stubborn:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
             if self.leaving:
                 os._exit(0)
-            self.begin("")
 
-    def answer(self, text: str) -> tuple[str, str]:
+    def answer(self, turn: Turn) -> tuple[str, str]:
         """Run a turn to its end: how it ended, and why."""
         try:
-            self.obey(text)
-            self.wait(0)
-            while self.steers:
+            self.obey(turn.text)
+            while turn.steers:
                 self.say("\n")
-                self.obey(self.steers.pop(0))
-                self.wait(0)
+                self.obey(turn.steers.pop(0))
         except Failed as failure:
             return "failed", str(failure)
         except Cancelled:
-            if self.late_s is not None:
-                self.linger(self.late_s)
-                self.say(f"echo: {self.rest}")
+            if turn.late_s is not None:
+                self.linger(turn.late_s)
+                self.say(f"echo: {turn.rest}")
             return "cancelled", ""
         return "completed", ""
 
@@ -230,13 +236,14 @@ class Program:
 
     def obey(self, text: str) -> None:
         """Do what the directives say, in their order, then say the rest."""
-        self.words_in += len(text.split())
-        actions, self.rest = self.read(text)
+        self.turn.words_in += len(text.split())
+        actions, self.turn.rest = self.read(text)
         for action, arguments in actions:
             self.wait(0)
             action(self, *arguments)
         self.wait(0)
-        self.say(f"echo: {self.rest}")
+        self.say(f"echo: {self.turn.rest}")
+        self.wait(0)
 
     def read(self, text: str) -> tuple[list[tuple["Callable[..., None]", list[str]]], str]:
         """Split a text into its directives and the rest. What is no directive is text, also in double brackets.
@@ -289,21 +296,21 @@ class Program:
 
     def tool(self, name: str) -> None:
         """`[[tool NAME]]`."""
-        self.count += 1
-        tool = f"tool_{self.count}"
-        self.tell("tool", self.turn, tool, name)
+        self.turn.count += 1
+        tool = f"tool_{self.turn.count}"
+        self.tell("tool", self.turn.name, tool, name)
         self.wait(0)
-        self.tell("tool_ended", self.turn, tool, f"{name} is done")
+        self.tell("tool_ended", self.turn.name, tool, f"{name} is done")
 
     def ask(self, question: str) -> None:
         """`[[ask QUESTION]]`."""
-        self.count += 1
-        request = f"{self.turn}:{self.count}"
-        self.tell("ask", self.turn, request, question)
+        self.turn.count += 1
+        request = f"{self.turn.name}:{self.turn.count}"
+        self.tell("ask", self.turn.name, request, question)
         while request not in self.answers:
             self.listen(LONGEST_POLL_S)
             self.heed()
-        allowed, note = self.answers[request]
+        allowed, note = self.answers.pop(request)
         if not allowed:
             self.say(f"denied: {question}{f' ({note})' if note else ''}\n")
 
@@ -317,12 +324,12 @@ class Program:
 
     def ignore_cancel(self) -> None:
         """`[[ignore-cancel]]`: neither a cancel, nor the end of the input, nor SIGTERM impresses it in this turn."""
-        self.stubborn = True
+        self.turn.stubborn = True
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     def late(self, seconds: str) -> None:
         """`[[late S]]`."""
-        self.late_s = number(seconds)
+        self.turn.late_s = number(seconds)
 
     def stderr(self, count: str) -> None:
         """`[[stderr N]]`."""
@@ -335,8 +342,8 @@ class Program:
 
     def split_utf8(self) -> None:
         """`[[split-utf8]]`: every character of more than one byte is cut by the end of a write."""
-        line, start = encode("text", self.turn, CUT_TEXT), 0
-        self.words_out += len(CUT_TEXT.split())
+        line, start = encode("text", self.turn.name, CUT_TEXT), 0
+        self.turn.words_out += len(CUT_TEXT.split())
         for place in range(1, len(line)):
             if line[place] & 0xC0 == 0x80 and line[place - 1] & 0xC0 == 0xC0:
                 self.write(1, line[start:place])
