@@ -180,17 +180,18 @@ async def test_closing_ends_what_codex_left_running_too(desk: Desk) -> None:
 # Steering
 
 
-async def test_a_steer_in_the_text_is_taken_and_answered_in_the_same_turn(desk: Desk) -> None:
+async def test_a_steer_into_an_answer_is_taken_and_answered_in_the_same_turn(desk: Desk, model: ModelServer) -> None:
     talk = await desk.open()
 
     async def steer(turn_id: str) -> None:
-        await talk.until(Text)
-        await talk.running.steer(turn_id, "msg_s", (Part(text="[[recall]]"), Part(text="and now this")))
+        await talk.until(Thought)
+        await talk.running.steer(turn_id, "msg_s", (Part(text="and now this"),))
+        model.release("gate")
 
-    ended, reply = await talk.turn("[[say partial]] [[hold never]] rest", steer)
+    ended, reply = await talk.turn("[[think hm]] [[hold gate]] rest", steer)
     assert ended.error is None
     assert talk.of(Steered) == [Steered(turn_id=ended.turn_id, message_id="msg_s", taken=True)]
-    assert reply == "partial\n\nmodel: and now this"
+    assert reply == "model: restmodel: and now this"
 
 
 async def test_a_steer_in_a_tool_is_taken_after_it(desk: Desk) -> None:
@@ -202,7 +203,7 @@ async def test_a_steer_in_a_tool_is_taken_after_it(desk: Desk) -> None:
         (desk.cwd / "go").touch()
 
     ended, reply = await talk.turn("[[shell until test -e go; do sleep 0.01; done]] rest", steer)
-    assert (ended.error, reply) == (None, "model: and now this")
+    assert (ended.error, reply) == (None, "model: restmodel: and now this")
     assert talk.of(Steered) == [Steered(turn_id=ended.turn_id, message_id="msg_s", taken=True)]
 
 

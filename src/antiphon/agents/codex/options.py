@@ -89,7 +89,7 @@ class CodexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def _program(self) -> list[str]:
         if self.command is not None:
             first, *more = [self.command] if isinstance(self.command, str) else self.command or [""]
-            found = shutil.which(Path(first).expanduser())
+            found = shutil.which(str(Path(first).expanduser()))
             if found is None:
                 raise FileNotFoundError(f"The configured `command` of this Codex agent, {first!r}, is not a program.")
             return [found, *more]

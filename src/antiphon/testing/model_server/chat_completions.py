@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from antiphon.testing.model_server.conversation import Conversation, Tool, ToolCall, Turns
+from antiphon.testing.model_server.conversation import Conversation, Messages, Tool, ToolCall
 from antiphon.testing.model_server.dialect import Answer, Block, Dialect, Schema, ServerEvent
 
 
@@ -20,6 +20,7 @@ class _Part(msgspec.Struct):
 class _Message(msgspec.Struct):
     role: str
     content: str | list[_Part] | None = None
+    tool_calls: list[Any] = []
 
 
 class _Function(msgspec.Struct):
@@ -45,16 +46,12 @@ class ChatCompletions(Dialect):
 
     def read(self, body: bytes) -> Conversation:
         request = msgspec.json.decode(body, type=_Request)
-        turns = Turns()
+        messages = Messages()
         for message in request.messages:
-            if message.role == "user":
-                for text in _texts(message):
-                    turns.user(text)
-            elif message.role == "tool":
-                turns.result("".join(_texts(message)))
+            _take(message, messages)
         offered = [tool.function for tool in request.tools]
         tools = tuple(Tool(name=function.name, parameters=function.parameters.names) for function in offered)
-        return turns.conversation(model=request.model, stream=request.stream, tools=tools)
+        return messages.conversation(model=request.model, stream=request.stream, tools=tools)
 
     def answer(self, answer_id: str, conversation: Conversation) -> Answer:
         return ChatAnswer(answer_id, conversation)
@@ -62,6 +59,19 @@ class ChatCompletions(Dialect):
     def problem(self, status: int, message: str) -> dict[str, Any]:
         kind = "rate_limit_exceeded" if status == 429 else "server_error" if status >= 500 else "invalid_request_error"
         return {"error": {"message": message, "type": kind, "code": kind, "param": None}}
+
+
+def _take(message: _Message, messages: Messages) -> None:
+    match message.role:
+        case "user":
+            messages.user(_texts(message))
+        case "assistant":
+            note = messages.call if message.tool_calls else messages.answer
+            note()
+        case "tool":
+            messages.result("".join(_texts(message)))
+        case _:
+            return
 
 
 def _texts(message: _Message) -> list[str]:

@@ -1,5 +1,6 @@
 """What a request asks, whichever protocol it came in: the user's texts, the tools on offer, the results so far."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -32,27 +33,41 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any]
 
 
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user said at once, and the outputs of the tools that were called after it, oldest first."""
+
+    text: str
+    results: tuple[str, ...] = ()
+
+
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent sent.
 
     Attributes:
         model: The model it asked for.
         stream: It wants events rather than one answer.
-        user_texts: Every text of the user, oldest first, without what the agent put in the user's mouth.
-        results: The outputs of the tools that were called since the last of these texts, oldest first.
+        messages: What the user said, oldest first, without what the agent put in the user's mouth.
+        answered: How many of these have had their answer.
+        turn: The agent's name for the turn that this belongs to, where it tells.
         tools: What the model may call.
     """
 
     model: str = ""
     stream: bool = True
-    user_texts: tuple[str, ...] = ()
-    results: tuple[str, ...] = ()
+    messages: tuple[Message, ...] = ()
+    answered: int = 0
+    turn: str | None = None
     tools: tuple[Tool, ...] = ()
+
+    @property
+    def user_texts(self) -> tuple[str, ...]:
+        """Every text of the user, oldest first."""
+        return tuple(message.text for message in self.messages)
 
     @property
     def last_text(self) -> str:
         """What the user said last."""
-        return self.user_texts[-1] if self.user_texts else ""
+        return self.messages[-1].text if self.messages else ""
 
     @property
     def shell(self) -> Tool | None:
@@ -61,27 +76,41 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
         return next((offered[name] for name in SHELL_TOOLS if name in offered), None)
 
 
-class Turns:
-    """Gathers the user's texts and the results after the last of them, while a dialect walks through a request."""
+class Messages:
+    """Gathers the messages of the user while a dialect walks through a request."""
 
     def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._results: list[str] = []
+        self._messages: list[tuple[str, list[str]]] = []
+        self._answered = 0
+        self._last_word = 0
 
-    def user(self, text: str) -> None:
-        """Note a text of the user; what agents inject is passed over."""
-        if text.strip() and not text.lstrip().startswith(INJECTED_PREFIXES):
-            self._texts.append(text)
-            self._results.clear()
+    def user(self, texts: Iterable[str]) -> None:
+        """Note what the user said at once; what agents inject is passed over."""
+        own = [text for text in texts if text.strip() and not text.lstrip().startswith(INJECTED_PREFIXES)]
+        if own:
+            self._answered = self._last_word
+            self._messages.append(("\n\n".join(own), []))
+
+    def answer(self) -> None:
+        """Note that the model said something: an answer, unless a tool call follows."""
+        self._last_word = len(self._messages)
+
+    def call(self) -> None:
+        """Note that the model called a tool, so its answer is still to come."""
+        self._last_word = self._answered
 
     def result(self, output: str) -> None:
         """Note the output of a tool."""
-        self._results.append(output)
+        if self._messages:
+            self._messages[-1][1].append(output)
 
-    def conversation(self, *, model: str, stream: bool, tools: tuple[Tool, ...]) -> Conversation:
+    def conversation(
+        self, *, model: str, stream: bool, tools: tuple[Tool, ...], turn: str | None = None
+    ) -> Conversation:
         """What was gathered."""
+        messages = tuple(Message(text=text, results=tuple(results)) for text, results in self._messages)
         return Conversation(
-            model=model, stream=stream, user_texts=tuple(self._texts), results=tuple(self._results), tools=tools
+            model=model, stream=stream, messages=messages, answered=self._answered, turn=turn, tools=tools
         )
 
 

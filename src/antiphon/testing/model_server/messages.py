@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from antiphon.testing.model_server.conversation import Conversation, Tool, Turns
+from antiphon.testing.model_server.conversation import Conversation, Messages, Tool
 from antiphon.testing.model_server.dialect import Answer, Block, Dialect, Schema, ServerEvent
 
 
@@ -35,19 +35,18 @@ class _Request(msgspec.Struct):
     tools: list[_Tool] = []
 
 
-class Messages(Dialect):
+class AnthropicMessages(Dialect):
     """Anthropic Messages."""
 
     path = "/v1/messages"
 
     def read(self, body: bytes) -> Conversation:
         request = msgspec.json.decode(body, type=_Request)
-        turns = Turns()
+        messages = Messages()
         for message in request.messages:
-            if message.role == "user":
-                _take(message.content, turns)
+            _take(message, messages)
         tools = tuple(Tool(name=tool.name, parameters=tool.input_schema.names) for tool in request.tools)
-        return turns.conversation(model=request.model, stream=request.stream, tools=tools)
+        return messages.conversation(model=request.model, stream=request.stream, tools=tools)
 
     def answer(self, answer_id: str, conversation: Conversation) -> Answer:
         return MessagesAnswer(answer_id, conversation)
@@ -59,16 +58,18 @@ class Messages(Dialect):
         return {"type": "error", "error": {"type": kind, "message": message}}
 
 
-def _take(content: str | list[_Part], turns: Turns) -> None:
-    if isinstance(content, str):
-        turns.user(content)
+def _take(message: _Message, messages: Messages) -> None:
+    content = message.content
+    parts = [_Part(text=content)] if isinstance(content, str) else content
+    if message.role == "assistant":
+        note = messages.call if any(part.type == "tool_use" for part in parts) else messages.answer
+        note()
         return
-    for part in content:
-        if part.type == "text":
-            turns.user(part.text)
-        elif part.type == "tool_result":
+    for part in parts:
+        if part.type == "tool_result":
             inner = part.content or ""
-            turns.result(inner if isinstance(inner, str) else "".join(piece.text for piece in inner))
+            messages.result(inner if isinstance(inner, str) else "".join(piece.text for piece in inner))
+    messages.user(part.text for part in parts if part.type == "text")
 
 
 class MessagesAnswer(Answer):

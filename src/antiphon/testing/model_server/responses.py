@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from antiphon.testing.model_server.conversation import Conversation, Tool, Turns
+from antiphon.testing.model_server.conversation import Conversation, Messages, Tool
 from antiphon.testing.model_server.dialect import Answer, Block, Dialect, Schema, ServerEvent
 
 
@@ -36,6 +36,7 @@ class _Request(msgspec.Struct):
     stream: bool = False
     input: str | list[_Item] = ""
     tools: list[_Tool] = []
+    client_metadata: dict[str, Any] = {}
 
 
 class Responses(Dialect):
@@ -45,18 +46,21 @@ class Responses(Dialect):
 
     def read(self, body: bytes) -> Conversation:
         request = msgspec.json.decode(body, type=_Request)
-        turns = Turns()
+        messages = Messages()
         if isinstance(request.input, str):
-            turns.user(request.input)
+            messages.user([request.input])
         else:
             for item in request.input:
-                _take(item, turns)
+                _take(item, messages)
         tools = tuple(
             Tool(name=tool.name, parameters=tool.parameters.names if tool.parameters else ())
             for tool in request.tools
             if tool.type in ("function", "custom")
         )
-        return turns.conversation(model=request.model, stream=request.stream, tools=tools)
+        turn = request.client_metadata.get("turn_id")  # Codex's own
+        return messages.conversation(
+            model=request.model, stream=request.stream, tools=tools, turn=None if turn is None else str(turn)
+        )
 
     def answer(self, answer_id: str, conversation: Conversation) -> Answer:
         return ResponsesAnswer(answer_id, conversation)
@@ -66,12 +70,15 @@ class Responses(Dialect):
         return {"error": {"message": message, "type": kind, "code": kind, "param": None}}
 
 
-def _take(item: _Item, turns: Turns) -> None:
+def _take(item: _Item, messages: Messages) -> None:
     if item.type == "message" and item.role == "user":
-        for text in _texts(item.content):
-            turns.user(text)
+        messages.user(_texts(item.content))
+    elif item.type == "message" and item.role == "assistant":
+        messages.answer()
+    elif item.type.endswith("_call"):
+        messages.call()
     elif item.type.endswith("_output"):
-        turns.result("".join(_texts(item.output)))
+        messages.result("".join(_texts(item.output)))
 
 
 def _texts(content: str | list[_Content] | dict[str, Any] | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the model says: directives in the user's last message, obeyed in their order.
+"""What the model says: directives in what the user said, obeyed in their order.
 
 | directive | does |
 |---|---|
@@ -12,11 +12,16 @@
 | `[[tool NAME JSON]]` | calls the tool NAME with those arguments |
 | `[[error STATUS]]` | answers with that HTTP status; 429 with `Retry-After: 1` |
 | `[[error STATUS N]]` | does so for the first N requests of this message, then goes on |
+| `[[error STATUS WORDS]]`, `[[error STATUS N WORDS]]` | gives WORDS for the reason |
 | `[[error cut]]` | breaks the connection off in the middle of the stream |
+| `[[verbatim]]` | says what follows as it stands, whatever it holds |
 
 Then it says `model: ` and the text that remains, in several pieces; nothing more when no text remains and something
 was said already. A directive ends at the first `]]`. What follows a tool call belongs to the next request, which is
-known by the number of results since the user's last message.
+known by the number of results since then.
+
+It is the last message of the user that is answered. Where the agent tells which turn a request belongs to (Codex does),
+messages that came into the turn while it ran are answered one after the other, as far as they have no answer yet.
 """
 
 import re
@@ -27,6 +32,8 @@ import msgspec
 
 from antiphon.testing.model_server.conversation import Conversation, shell_arguments
 
+VERBATIM = "[[verbatim]]"
+ERROR = re.compile(r"(\d{3})(?:\s+(\d+))?(?:\s+(.+))?", re.DOTALL)
 DIRECTIVE = re.compile(r"\[\[([a-z]+)(?:\s+(.*?))?\]\]", re.DOTALL)
 
 
@@ -64,21 +71,28 @@ class Refuse(Step, frozen=True):
 
     status: int
     times: int | None = None
+    message: str = ""
 
 
 class Cut(Step, frozen=True):
     """Break the connection off."""
 
 
-def plan(conversation: Conversation) -> tuple[Step, ...]:
+def plan(conversation: Conversation, first: int) -> tuple[Step, ...]:
     """The steps of this request's answer: those between the last tool call that has its result and the next.
+
+    Args:
+        conversation: What the agent sent.
+        first: The first of the messages that are to be answered.
 
     Raises:
         ScriptError: A directive is unknown or has bad arguments.
     """
-    remaining_calls = len(conversation.results)
+    messages = conversation.messages[first:]
+    results = [result for message in messages for result in message.results]
+    remaining_calls = len(results)
     part: list[Step] = []
-    for step in _all_steps(conversation):
+    for step in (step for message in messages for step in _steps(message.text, results, conversation)):
         if not isinstance(step, Call):
             part.append(step)
         elif remaining_calls:
@@ -94,12 +108,21 @@ def pieces(text: str) -> Iterator[str]:
     yield from re.findall(r"\s*\S+|\s+", text)
 
 
-def _all_steps(conversation: Conversation) -> list[Step]:
-    text = conversation.last_text
+def spoken(text: str) -> str:
+    """What a user's text says without its directives."""
+    plain, verbatim, literal = text.partition(VERBATIM)
+    rest = DIRECTIVE.sub("", plain).strip()
+    return rest + literal if verbatim else rest
+
+
+def _steps(text: str, results: list[str], conversation: Conversation) -> list[Step]:
+    plain, verbatim, literal = text.partition(VERBATIM)
     steps: list[Step] = []
-    for match in DIRECTIVE.finditer(text):
-        steps += _obey(match[1], (match[2] or "").strip(), conversation)
-    rest = DIRECTIVE.sub("", text).strip()
+    for match in DIRECTIVE.finditer(plain):
+        steps += _obey(match[1], (match[2] or "").strip(), results, conversation)
+    if verbatim:
+        return [*steps, Say(literal)]
+    rest = spoken(plain)
     if rest:
         steps.append(Say(f"model: {rest}"))
     elif not any(isinstance(step, Say) for step in steps):
@@ -107,17 +130,16 @@ def _all_steps(conversation: Conversation) -> list[Step]:
     return steps
 
 
-def _obey(name: str, argument: str, conversation: Conversation) -> list[Step]:
+def _obey(name: str, argument: str, results: list[str], conversation: Conversation) -> list[Step]:
     match name:
         case "say":
             return [Say(argument)]
         case "think":
             return [Think(argument)]
         case "recall":
-            said = (DIRECTIVE.sub("", text).strip() for text in conversation.user_texts)
-            return [Say(" / ".join(filter(None, said)))]
+            return [Say(" / ".join(filter(None, map(spoken, conversation.user_texts))))]
         case "output":
-            return [Say(conversation.results[-1] if conversation.results else "")]
+            return [Say(results[-1] if results else "")]
         case "slow":
             count, gap_ms = _numbers(name, argument, 2)
             return [step for number in range(count) for step in (Pause(gap_ms), Say(f"{number + 1} "))]
@@ -151,12 +173,15 @@ def _tool(argument: str) -> Step:
 def _error(argument: str) -> Step:
     if argument == "cut":
         return Cut()
-    status, *times = _numbers("error", argument, 1, 2)
-    return Refuse(status, times[0] if times else None)
+    found = ERROR.fullmatch(argument)
+    if found is None:
+        raise ScriptError(f"[[error {argument}]] wants `cut`, or a status, a number and words.")
+    status, times, words = int(found[1]), found[2], found[3]
+    return Refuse(status, int(times) if times else None, words or f"The script wanted status {status}.")
 
 
-def _numbers(name: str, argument: str, *counts: int) -> list[int]:
+def _numbers(name: str, argument: str, count: int) -> list[int]:
     words = argument.split()
-    if len(words) not in counts or not all(word.isdecimal() for word in words):
-        raise ScriptError(f"[[{name} {argument}]] wants {' or '.join(map(str, counts))} whole numbers.")
+    if len(words) != count or not all(word.isdecimal() for word in words):
+        raise ScriptError(f"[[{name} {argument}]] wants {count} whole numbers.")
     return [int(word) for word in words]

@@ -13,7 +13,7 @@ import msgspec
 from antiphon.testing.model_server.chat_completions import ChatCompletions
 from antiphon.testing.model_server.conversation import Conversation, ToolCall
 from antiphon.testing.model_server.dialect import Answer, Dialect, ServerEvent
-from antiphon.testing.model_server.messages import Messages
+from antiphon.testing.model_server.messages import AnthropicMessages
 from antiphon.testing.model_server.record import Exchange, Outcome, Record
 from antiphon.testing.model_server.responses import Responses
 from antiphon.testing.model_server.script import (
@@ -31,7 +31,8 @@ from antiphon.testing.model_server.script import (
 )
 from antiphon.testing.model_server.wire import Request, Wire
 
-DIALECTS: tuple[Dialect, ...] = (Responses(), ChatCompletions(), Messages())
+TURNS_MAX = 1_000
+DIALECTS: tuple[Dialect, ...] = (Responses(), ChatCompletions(), AnthropicMessages())
 
 
 class ModelServer:
@@ -52,6 +53,7 @@ class ModelServer:
         self._gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._arrivals: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._refused: Counter[tuple[str, ...]] = Counter()
+        self._turns: dict[str, int] = {}
         self._numbers = itertools.count(1)
         self._connections: set[asyncio.Task[Any]] = set()
         self._server: asyncio.Server | None = None
@@ -151,7 +153,7 @@ class ModelServer:
     async def _answer(self, wire: Wire, dialect: Dialect, body: bytes) -> None:
         try:
             conversation = dialect.read(body)
-            steps = plan(conversation)
+            steps = plan(conversation, self._first_of_turn(conversation))
         except (msgspec.MsgspecError, ScriptError) as error:
             await wire.send_json(400, dialect.problem(400, str(error)))
             return
@@ -172,7 +174,7 @@ class ModelServer:
         refusal = self._refusal(conversation, steps)
         try:
             if refusal is not None:
-                await self._refuse(wire, dialect, refusal.status)
+                await self._refuse(wire, dialect, refusal)
                 return "refused"
             answer = dialect.answer(f"{next(self._numbers):08d}", conversation)
             if conversation.stream:
@@ -181,9 +183,19 @@ class ModelServer:
         except ConnectionError:
             return None
 
-    async def _refuse(self, wire: Wire, dialect: Dialect, status: int) -> None:
-        headers = (("Retry-After", "1"),) if status == 429 else ()
-        await wire.send_json(status, dialect.problem(status, f"The script wanted status {status}."), headers)
+    def _first_of_turn(self, conversation: Conversation) -> int:
+        """Which of the messages is the first that this turn has to answer: the last one, but for steers."""
+        last = max(0, len(conversation.messages) - 1)
+        if conversation.turn is None:
+            return last
+        first = self._turns.setdefault(conversation.turn, last)
+        if len(self._turns) > TURNS_MAX:
+            del self._turns[next(iter(self._turns))]
+        return max(first, min(conversation.answered, last))
+
+    async def _refuse(self, wire: Wire, dialect: Dialect, refusal: Refuse) -> None:
+        headers = (("Retry-After", "1"),) if refusal.status == 429 else ()
+        await wire.send_json(refusal.status, dialect.problem(refusal.status, refusal.message), headers)
 
     async def _stream(self, wire: Wire, answer: Answer, steps: tuple[Step, ...]) -> Outcome:
         await wire.begin_events()
