@@ -22,17 +22,19 @@ class UnknownAdapter(Exception):
 
 
 def build(adapter: str, name: str, options: dict[str, Any]) -> Agent:
-    """An agent called `name`, driven by an adapter.
+    """An agent called `name`, driven by an adapter: a built-in one by its name, any other as `module:class`.
 
     Raises:
         UnknownAdapter: There is no such adapter, or it does not take these options.
     """
     known = ADAPTERS | CONFIGURED
-    place = known.get(adapter)
-    if place is None:
-        raise UnknownAdapter(f"Agent {name!r} names the adapter {adapter!r}. There are: {', '.join(sorted(known))}.")
-    module, _, kind = place.partition(":")
+    module, found, kind = known.get(adapter, adapter).partition(":")
+    if not found:
+        there = ", ".join(sorted(known))
+        raise UnknownAdapter(f"Agent {name!r} names the adapter {adapter!r}. There are: {there}, or module:class.")
     try:
         return getattr(import_module(module), kind)(name, options)
+    except (ImportError, AttributeError) as error:
+        raise UnknownAdapter(f"The adapter {adapter!r} of agent {name!r} can't be loaded: {error}") from error
     except (TypeError, ValueError) as error:
         raise UnknownAdapter(f"Agent {name!r} can't be set up: {error}") from error
