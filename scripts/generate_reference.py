@@ -14,6 +14,8 @@ from pathlib import Path
 
 import msgspec
 
+from antiphon.agents.codex.options import CodexOptions
+from antiphon.agents.command.options import CommandOptions
 from antiphon.cli.exits import exit_code
 from antiphon.cli.grammar import Command, Option
 from antiphon.cli.helping import ENVIRONMENT, usage
@@ -119,15 +121,25 @@ def label(cause: str) -> str:
 
 def settings() -> str:
     """Every setting of the configuration file with its default."""
-    return table(("`[host]`", "default", "means"), attributes(HostTable()))
+    return table(("`[host]`", "default", "means"), attributes(HostTable))
 
 
-def attributes(defaults: msgspec.Struct) -> Iterable[tuple[str, str, str]]:
+def options() -> str:
+    """Every option of the adapters that have options."""
+    kinds = {"command": CommandOptions, "codex": CodexOptions}
+    parts = [table((f'`adapter = "{name}"`', "default", "means"), attributes(kind)) for name, kind in kinds.items()]
+    return "\n\n".join(parts)
+
+
+def attributes(kind: type[msgspec.Struct]) -> Iterable[tuple[str, str, str]]:
     """The fields of a table of the configuration: name, default, and what its docstring says."""
-    meanings = dict(re.findall(r"^    (\w+): (.*(?:\n        .*)*)", inspect.getdoc(defaults) or "", re.MULTILINE))
-    for field in msgspec.structs.fields(defaults):
-        meaning = " ".join(meanings[field.name].split())
-        yield f"`{field.name}`", f"`{json.dumps(getattr(defaults, field.name))}`", meaning
+    meanings = dict(re.findall(r"^    (\w+): (.*(?:\n        .*)*)", inspect.getdoc(kind) or "", re.MULTILINE))
+    for field in msgspec.structs.fields(kind):
+        if field.name != "adapter":
+            made = None if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+            default = made if field.default is msgspec.NODEFAULT else field.default
+            shown = "" if field.required or default is None else f"`{json.dumps(default)}`"
+            yield f"`{field.name}`", shown, " ".join(meanings[field.name].split())
 
 
 def promises() -> str:
@@ -178,6 +190,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "decisions": decisions,
     "errors": errors,
     "events": events,
+    "options": options,
     "promises": promises,
     "settings": settings,
     "states": states,
