@@ -142,10 +142,14 @@ class Answering:
         self.turn_id: str | None = None
         self.ended = False
         self.receipt: Receipt | None = None
+        self._over = False
+        self._in_journal = False
+        """The session's journal is read, which does not end with the receipt as the message's own stream does."""
 
     def request(self) -> Request:
         """How to go on: after the last cursor in the session's journal, else by sending again under the same key."""
-        if self.session_id and self.place.cursor:
+        self._in_journal = bool(self.session_id and self.place.cursor)
+        if self.session_id and self._in_journal:
             return exchanges.event_stream(self.session_id, self.place.cursor)
         return exchanges.send(self.draft, stream=True).request
 
@@ -157,6 +161,10 @@ class Answering:
         if not response.is_event_stream:
             self.receipt = Receipt.read(document(response))
             self.message_id, self.ended = self.receipt.id, True
+
+    def broke(self) -> None:
+        """The stream broke. Behind the message's end nothing more of it comes, so the receipt is asked for."""
+        self.ended = self._over
 
     def take(self, frame: Frame) -> Event | None:
         """The event of a frame, where it concerns this message and is new."""
@@ -182,7 +190,7 @@ class Answering:
         if mine and event.turn_id:
             self.turn_id = event.turn_id
         if mine and event.type == "message.ended":
-            self.ended = True
+            self._over, self.ended = True, self._in_journal
         return mine or (event.turn_id is not None and event.turn_id == self.turn_id)
 
 
@@ -198,6 +206,7 @@ def send_and_follow(plans: Plans, draft: exchanges.Draft, wait_s: float | None) 
             known = known or stream.heard or isinstance(error, ConnectionLost)
             if not known:
                 raise
+            answering.broke()
             yield from _pause(patience, stream, error, plans.left(deadline))
     receipt = answering.receipt
     if receipt is not None and receipt.ended:
