@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def told(process: subprocess.Popen[str], *, code: int, answer: str, means: str) 
     """Show what a command printed, and its exit code; stdout must be `answer`."""
     out, err = process.communicate(timeout=PATIENCE_S)
     for line in (out + err).splitlines():
-        say(f"    {line}")
+        say(textwrap.fill(line, 110, initial_indent="    ", subsequent_indent="    ", break_long_words=False))
     if process.returncode != code:
         raise WentWrong(f"exit {process.returncode} instead of {code}")
     if out != answer:
@@ -130,12 +131,14 @@ class Demo:
         if (self.data / "ready.json").exists():
             raise WentWrong("the host left its ready.json behind")
         say("    exit 0: the host has ended in good order", colour=2)
+        say("\nYour turn: docs/tutorial/first-session.md")
 
 
 def play(place: Path) -> None:
     """The demo from start to end; the host never outlives it."""
     demo = Demo(place)
     host = None
+    say("One conversation, two senders; the agent is the built-in echo.\n")
     try:
         host = demo.serve()
         demo.conversation()

