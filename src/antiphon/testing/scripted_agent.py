@@ -10,7 +10,7 @@ takes no time: only `Wait` does, and asks a `Clock` for it. A step of your own i
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 
 import msgspec
 
@@ -380,7 +380,7 @@ class ScriptedConversation:
         if self._reading:
             await self._told.wait()
 
-    async def said(self) -> AsyncIterator[Said]:
+    async def said(self) -> AsyncGenerator[Said]:
         self._reading = True
         try:
             while not self._exited:

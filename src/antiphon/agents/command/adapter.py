@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,7 @@ class RunningCommand:
             async with asyncio.timeout(LAST_WORDS_S if self._reading else 0):
                 await self._told.wait()
 
-    async def said(self) -> AsyncIterator[Said]:
+    async def said(self) -> AsyncGenerator[Said]:
         self._reading = True
         try:
             while not self._closing:

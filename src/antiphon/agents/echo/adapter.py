@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ class RunningEcho:
             async with asyncio.timeout(LAST_WORDS_S if self._reading else 0):
                 await self._told.wait()
 
-    async def said(self) -> AsyncIterator[Said]:
+    async def said(self) -> AsyncGenerator[Said]:
         self._reading = True
         try:
             async for line in self._process.lines():

@@ -253,10 +253,11 @@ class Program:
         """
         actions: list[tuple[Callable[..., None], list[str]]] = []
         kept: list[str] = []
-        place = 0
+        place = end = 0
         while (start := text.find("[[", place)) >= 0:
-            end = text.find("]]", start, start + LONGEST_DIRECTIVE)
-            action = directive(text[start + 2 : end]) if end >= 0 else None
+            if end < start + 2 and (end := text.find("]]", start + 2)) < 0:
+                break
+            action = directive(text[start + 2 : end]) if end - start < LONGEST_DIRECTIVE else None
             kept.append(text[place : start if action else start + 1])
             place = start + 1
             if action:
