@@ -21,10 +21,9 @@ class BadOptions(ValueError):
 
 
 class CodexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[agents.NAME]` of an agent with `adapter = "codex"`.
+    """What the table `[agents.NAME]` of an agent with `adapter = "codex"` may hold besides.
 
     Attributes:
-        adapter: Which adapter this is; said by the configuration.
         command: The program, or the program and its first arguments. By default the one that
             `pip install 'antiphon[codex]'` brings, else `codex` on the PATH.
         home: Codex's own directory (CODEX_HOME) with its login, configuration and conversations. By default the
@@ -38,7 +37,6 @@ class CodexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         line_limit: Bytes of a line of Codex's; a longer one fails its turn.
     """
 
-    adapter: str = "codex"
     command: str | list[str] | None = None
     home: str | None = None
     approval_policy: Literal["untrusted", "on-request", "never"] | None = None
