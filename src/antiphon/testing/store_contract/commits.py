@@ -158,13 +158,6 @@ class CommitsContract(Suite):
         listed = await store.sessions(ALL, cursor=None, limit=99)
         assert {session.key for session in listed.items} == {f"k{number}" for number in range(10)}
 
-    async def test_commits_of_a_session_that_are_sent_in_order_are_written_in_order(self, store: Store) -> None:
-        draft = Draft("ses_1")
-        commits = [draft.create(), *[draft.log(str(number)) for number in range(50)]]
-        await asyncio.gather(*[store.commit(commit) for commit in commits])
-        entries = await store.entries("ses_1", after=1, limit=99)
-        assert [entry.data["text"] for entry in entries] == [str(number) for number in range(50)]
-
     async def test_a_cancelled_commit_is_whole_or_absent_and_the_store_goes_on(self, store: Store) -> None:
         draft = Draft("ses_1")
         await self.wrote(store, draft.create())

@@ -1,0 +1,111 @@
+"""Telling other hosts what was committed here, and hearing what was committed there."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from antiphon.ports.store import Notice
+
+PAYLOAD_BYTES = 7000
+"""PostgreSQL takes less than 8000 (https://www.postgresql.org/docs/current/sql-notify.html)."""
+REMEMBERED = 10_000
+
+
+class Outbox:
+    """Commits to be told to others, coalesced: while one notification is on its way the next gathers.
+
+    NOTIFY takes a lock over all commits of the database until its own transaction ends. So it never rides in a commit,
+    but follows on another connection.
+    """
+
+    def __init__(self, origin: str, send: Callable[[str], Awaitable[None]]) -> None:
+        self._origin = origin
+        self._send = send
+        self._waiting: dict[str, int] = {}
+        self._ready = asyncio.Event()
+
+    def put(self, session_id: str, sequence: int) -> None:
+        """Have it told that the session's journal has reached `sequence`."""
+        self._waiting[session_id] = max(sequence, self._waiting.get(session_id, 0))
+        self._ready.set()
+
+    async def deliver(self) -> None:
+        """Tell what waits, for ever. What can't be told is dropped: whoever listens reads the feed too."""
+        while True:
+            await self._ready.wait()
+            self._ready.clear()
+            waiting, self._waiting = self._waiting, {}
+            for payload in self._payloads(waiting):
+                await self._send(payload)
+
+    def _payloads(self, waiting: dict[str, int]) -> list[str]:
+        payloads: list[str] = []
+        part: dict[str, int] = {}
+        size = 0
+        for session_id, sequence in waiting.items():
+            part[session_id] = sequence
+            size += len(session_id) + 30
+            if size > PAYLOAD_BYTES - 400:
+                payloads.append(self._payload(part))
+                part, size = {}, 0
+        return [*payloads, self._payload(part)] if part else payloads
+
+    def _payload(self, part: dict[str, int]) -> str:
+        return msgspec.json.encode((self._origin, part)).decode()
+
+
+class Inbox:
+    """What one reader of notices has not been told yet."""
+
+    def __init__(self) -> None:
+        self.missed = True
+        """Some notifications may have been missed: the feed tells."""
+        self._waiting: dict[str, int] = {}
+        self.ready = asyncio.Event()
+
+    def put(self, session_id: str, sequence: int) -> None:
+        """Something happened to a session."""
+        self._waiting[session_id] = max(sequence, self._waiting.get(session_id, 0))
+        self.ready.set()
+
+    def miss(self) -> None:
+        """The feed must be read."""
+        self.missed = True
+        self.ready.set()
+
+    def take(self) -> list[Notice]:
+        """What waits, each session once."""
+        waiting, self._waiting = self._waiting, {}
+        self.ready.clear()
+        return [Notice(session_id=session_id, sequence=sequence) for session_id, sequence in waiting.items()]
+
+
+class Known:
+    """The sequences that this store wrote itself lately: the feed does not say whose a commit was."""
+
+    def __init__(self) -> None:
+        self._sequences: OrderedDict[str, int] = OrderedDict()
+
+    def put(self, session_id: str, sequence: int) -> None:
+        """Remember a commit of this store."""
+        self._sequences[session_id] = sequence
+        self._sequences.move_to_end(session_id)
+        if len(self._sequences) > REMEMBERED:
+            self._sequences.popitem(last=False)
+
+    def has(self, notice: Notice) -> bool:
+        """Whether nobody but this store need have written that."""
+        return self._sequences.get(notice.session_id, 0) >= notice.sequence
+
+
+_heard = msgspec.json.Decoder(tuple[str, dict[str, int]]).decode
+
+
+def heard(payload: str) -> tuple[str, dict[str, int]] | None:
+    """Whose notification it is, and what it tells; None for anybody else's on this channel."""
+    try:
+        return _heard(payload)
+    except msgspec.MsgspecError:
+        return None

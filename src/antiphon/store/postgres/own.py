@@ -1,0 +1,178 @@
+"""The statements that are PostgreSQL's own: a commit in one round trip, claims, and the feed of several writers."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from antiphon.ports.store import FeedEntry, Fenced, KeyTaken, Notice, SequenceMoved
+from antiphon.store.sql import rows
+from antiphon.store.sql.reads import fitting
+from antiphon.store.sql.statements import Command
+from antiphon.store.sql.writes import ANY_FENCE, Write, purge
+
+# ruff: noqa: S608  # what is put into SQL is ours, values are bound
+
+_STATE = "sequence, agent, status, labels, search, active_at, unsettled, deleted_at, state"
+_CREATED = f"""
+    INSERT INTO sessions (id, fence, key, {_STATE})
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    ON CONFLICT DO NOTHING
+    RETURNING number"""
+_ADVANCED = """
+    UPDATE sessions SET sequence = $4, agent = $5, status = $6, labels = $7, search = $8, active_at = $9,
+        unsettled = $10, deleted_at = $11, state = $12
+    WHERE id = $1 AND fence <= $2 AND sequence = $3 AND deleted_at IS NULL
+    RETURNING number"""
+_REST = """
+fed AS (
+    INSERT INTO feed (session, first, last)
+    SELECT number, $13::bigint, $14::bigint FROM own WHERE $13::bigint <= $14::bigint
+    RETURNING session, position),
+written_entries AS (
+    INSERT INTO entries (session, position, sequence, generation, type, at, turn_id, message_id, data)
+    SELECT fed.session, fed.position, $13::bigint + added.nth - 1,
+        added.generation, added.type, added.at, added.turn_id, added.message_id, added.data
+    FROM fed, unnest($15::bigint[], $16::text[], $17::bigint[], $18::text[], $19::text[], $20::bytea[])
+        WITH ORDINALITY AS added (generation, type, at, turn_id, message_id, data, nth)),
+written_messages AS (
+    INSERT INTO messages (session, id, generation, accepted, record)
+    SELECT own.number, added.* FROM own, unnest($21::text[], $22::bigint[], $23::bigint[], $24::bytea[]) AS added
+    ON CONFLICT (id) DO UPDATE SET generation = excluded.generation, record = excluded.record),
+written_bodies AS (
+    INSERT INTO bodies (message_id, body)
+    SELECT added.* FROM own, unnest($25::text[], $26::bytea[]) AS added
+    ON CONFLICT (message_id) DO UPDATE SET body = excluded.body),
+spent_keys AS (
+    INSERT INTO keys (session, key, message_id, digest)
+    SELECT own.number, added.*
+    FROM own, unnest($27::text[], $28::text[], $29::text[]) AS added (key, message_id, digest)
+    WHERE NOT EXISTS (
+        SELECT FROM keys spent
+        WHERE spent.session = own.number AND spent.key = added.key AND spent.message_id = added.message_id)),
+written_turns AS (
+    INSERT INTO turns (session, id, generation, first_sequence, record)
+    SELECT own.number, added.* FROM own, unnest($30::text[], $31::bigint[], $32::bigint[], $33::bytea[]) AS added
+    ON CONFLICT (id) DO UPDATE SET record = excluded.record),
+written_permissions AS (
+    INSERT INTO permissions (session, id, state, requested_at, record)
+    SELECT own.number, added.* FROM own, unnest($34::text[], $35::text[], $36::bigint[], $37::bytea[]) AS added
+    ON CONFLICT (id) DO UPDATE SET state = excluded.state, record = excluded.record)
+SELECT number FROM own"""
+CREATE = f"WITH own AS ({_CREATED}),{_REST}"
+ADVANCE = f"WITH own AS ({_ADVANCED}),{_REST}"
+"""A whole commit as one statement, which is its own transaction: all that depends on `own` is written if that is, and
+nothing otherwise. A key that was spent on another message violates its table's primary key, and so ends all of it."""
+
+
+def statement(write: Write) -> tuple[str, tuple[Any, ...]]:
+    """The statement that writes a commit; it gives no row when the commit is refused."""
+    columns = (
+        *_columns(write.entries, 6),
+        *_columns(write.messages, 4),
+        *_columns(write.bodies, 2),
+        *_columns(write.keys, 3),
+        *_columns(write.turns, 4),
+        *_columns(write.permissions, 4),
+    )
+    numbers = (write.expected + 1, write.sequence)
+    if write.expected == 0:
+        return CREATE, (write.session_id, write.fence or 0, write.key, *write.state, *numbers, *columns)
+    fence = ANY_FENCE if write.fence is None else write.fence
+    return ADVANCE, (write.session_id, fence, write.expected, *write.state, *numbers, *columns)
+
+
+def _columns(found: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    return [[row[column] for row in found] for column in range(width)]
+
+
+def refusal(write: Write) -> Command[SequenceMoved | KeyTaken | Fenced]:
+    """Why a commit was refused."""
+    if write.expected == 0:
+        holder = yield "SELECT id FROM sessions WHERE key = $1 AND deleted_at IS NULL", (write.key,)
+        taken = holder and holder[0][0] != write.session_id
+        return KeyTaken(holder[0][0]) if taken else SequenceMoved(write.session_id)
+    newest = yield "SELECT fence FROM sessions WHERE id = $1 AND deleted_at IS NULL", (write.session_id,)
+    fenced = newest and write.fence is not None and newest[0][0] > write.fence
+    return Fenced(write.session_id) if fenced else SequenceMoved(write.session_id)
+
+
+# Claims: on the one connection whose advisory locks they are.
+
+_LOCK = "hashtextextended($1, 0)"
+TRY_LOCK = f"SELECT pg_try_advisory_lock({_LOCK})"
+UNLOCK = f"SELECT pg_advisory_unlock({_LOCK})"
+NEW_FENCE = """
+WITH newest AS (SELECT nextval('fences') AS fence),
+owned AS (UPDATE sessions SET fence = newest.fence, owner = $2 FROM newest WHERE id = $1 AND deleted_at IS NULL)
+SELECT fence FROM newest"""
+DISOWN = "UPDATE sessions SET owner = NULL WHERE id = $1 AND fence = $2"
+FENCE = "SELECT fence FROM sessions WHERE id = $1"
+
+
+def purge_alone(lock: str, limit: int) -> Command[int]:
+    """Purge while no other host does: they would wait for each other's rows, in any order."""
+    yield f"SELECT pg_advisory_xact_lock({_LOCK})", (lock,)
+    return (yield from purge(limit))
+
+
+# The feed: in the order of transactions, up to the oldest that still runs.
+
+_SETTLED = "f.xid < pg_snapshot_xmin(pg_current_snapshot())"
+_FEED = f"""
+    FROM feed f JOIN sessions s ON s.number = f.session AND s.deleted_at IS NULL
+    JOIN entries e ON e.session = f.session AND e.sequence BETWEEN f.first AND f.last
+    WHERE (f.xid, f.position) >= ($1::text::xid8, $2::bigint) AND {_SETTLED}
+    AND ((f.xid, f.position) > ($1::text::xid8, $2::bigint) OR e.sequence - f.first > $3::bigint)"""
+_ORDER = "ORDER BY f.xid, f.position, e.sequence LIMIT $4"
+_SIZES = f"SELECT length(e.data) {_FEED} {_ORDER}"
+_ENTRIES = f"""
+    SELECT s.id, e.sequence, e.generation, e.type, e.at, e.turn_id, e.message_id, e.data,
+    f.xid::text, f.position, e.sequence - f.first {_FEED} {_ORDER}"""
+_PAST = 2**63 - 1
+"""A position beyond any in a transaction."""
+
+
+def feed(*, after: str, limit: int, damage: rows.Damage) -> Command[Sequence[FeedEntry]]:
+    """A page of the feed, of readable entries: an unreadable one is counted, and passed over."""
+    xid, position, offset = _parsed(after)
+    newest = yield "SELECT pg_snapshot_xmax(pg_current_snapshot())::text", ()
+    if int(xid) >= int(newest[0][0]):
+        raise ValueError("not a position of this store's feed")
+    found: list[FeedEntry] = []
+    while not found:
+        sizes = yield _SIZES, (xid, position, offset, limit)
+        if not sizes:
+            break
+        for row in (yield _ENTRIES, (xid, position, offset, fitting(sizes))):
+            xid, position, offset = row[-3:]
+            entry = damage.listed("event", row[0], rows.entry, *row[:-3])
+            if entry is not None:
+                found.append(FeedEntry(position=f"{xid}.{position}.{offset}", entry=entry))
+    return found
+
+
+def feed_end() -> Command[str]:
+    """The position before every transaction that still runs. What committed while an older one runs comes after it."""
+    found = yield "SELECT pg_snapshot_xmin(pg_current_snapshot())::text", ()
+    return f"{int(found[0][0]) - 1}.{_PAST}.{_PAST}"
+
+
+def moved(after: str) -> Command[tuple[list[Notice], str]]:
+    """The sessions that moved after a position, deleted ones too, and the position to go on from."""
+    end = yield from feed_end()
+    xid, position, _ = _parsed(after)
+    found = yield (
+        (
+            "SELECT s.id, max(f.last) FROM feed f JOIN sessions s ON s.number = f.session"
+            f" WHERE (f.xid, f.position) > ($1::text::xid8, $2::bigint) AND {_SETTLED} GROUP BY s.id"
+        ),
+        (xid, position),
+    )
+    return [Notice(session_id=id, sequence=last) for id, last in found], end
+
+
+def _parsed(text: str) -> tuple[str, int, int]:
+    match = re.fullmatch(r"(\d{1,19})\.(\d{1,19})\.(\d{1,19})", text, re.ASCII)
+    if match is None or max(int(number) for number in match.groups()) > _PAST:
+        raise ValueError("not a position of this store's feed")
+    return match[1], int(match[2]), int(match[3])
