@@ -52,7 +52,7 @@ class AsyncTransport:
         if request.body is not None:
             headers["content-type"] = "application/json"
         stream = self._http.stream(request.method, address.url + request.path, content=request.body, headers=headers)
-        with _translated(), anyio.fail_after(timeout_s):
+        with _translated(address.url), anyio.fail_after(timeout_s):
             answer = await stack.enter_async_context(stream)
             head = Response(answer.status_code, {name.lower(): value for name, value in answer.headers.items()})
             if head.is_event_stream:
@@ -62,7 +62,7 @@ class AsyncTransport:
 
 async def piece(pieces: AsyncIterator[bytes], timeout_s: float) -> bytes:
     """The next bytes of a stream, `b""` at its end."""
-    with _translated(), anyio.fail_after(timeout_s):
+    with _translated("the other end"), anyio.fail_after(timeout_s):
         return await anext(pieces, b"")
 
 
@@ -123,15 +123,15 @@ class AsyncDriver(Generic[T]):
 
 
 @contextmanager
-def _translated() -> Generator[None]:
+def _translated(place: str) -> Generator[None]:
     """What went wrong, in this package's words."""
     try:
         yield
     except TimeoutError:
         raise ConnectionLost("The host did not answer in time.") from None
     except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-        raise HostNotReached(f"No host answers there: {error}.") from error
+        raise HostNotReached(f"No host answers at {place}: {error}.") from error
     except (httpx2.TransportError, httpx2.StreamError) as error:
         raise ConnectionLost(f"The connection broke: {error}.") from error
     except httpx2.InvalidURL as error:
-        raise HostNotReached(f"That is not a host's address: {error}.") from error
+        raise HostNotReached(f"{place} is not a host's address: {error}.") from error

@@ -174,13 +174,15 @@ class LocalHost:
 
 def is_alive(pid: int) -> bool:
     """Whether a process of that number exists, be it ours or not."""
+    if pid <= 0:
+        return False
     try:
         os.kill(pid, 0)
     except OSError as error:
         return error.errno == errno.EPERM
     except OverflowError:
         return False
-    return pid > 0
+    return True
 
 
 def _locked(lock: int) -> bool:
