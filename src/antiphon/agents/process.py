@@ -72,6 +72,7 @@ class AgentProcess:
         self._tail = tail
         self._line_limit = line_limit
         self._control = ends.control
+        os.set_blocking(ends.control, False)
         self._stdin = PipeWriter(ends.stdin, WRITE_LIMIT)
         self._stdout = PipeReader(ends.stdout)
         self._stderr = PipeSink(ends.stderr, tail.feed)
@@ -122,7 +123,7 @@ class AgentProcess:
             raise StartFailed(f"{argv[0]!r} did not start within {START_TIMEOUT_S:g} s") from None
         except OSError as error:
             await process.end(0)
-            raise _start_failed(argv, cwd, error) from error
+            raise _start_failed(argv, cwd, error, process.stderr()) from error
         except asyncio.CancelledError:
             await process.end(0)
             raise
@@ -148,7 +149,7 @@ class AgentProcess:
         """How the agent ended, in words."""
         code = self._exit_code
         if code is None:
-            return "its guard was killed" if self.gone else "still runs"
+            return "its guard was killed" if self.gone else "it still runs"
         if code >= 0:
             return f"exit {code}"
         return f"killed by signal {-code} ({signal.strsignal(-code) or 'unknown'})"
@@ -201,7 +202,8 @@ class AgentProcess:
             polite: Asks it to leave, for example by a line or by `end_input`. It must not wait.
 
         Returns:
-            Whether nothing of it runs any more. False only when the kernel does not let a process die (state D).
+            Whether nothing of it runs any more. False only when something can't be killed: the kernel holds it (state
+            D), or it is another user's. Then its output ends here, and its guard goes on trying.
         """
         deadline = self._loop.time() + patience_s
         if polite and patience_s > 0 and not self.gone:
@@ -212,8 +214,7 @@ class AgentProcess:
             await self._gone_within(deadline - self._loop.time())
         self.kill()
         if not await self._gone_within(KILL_PATIENCE_S):
-            self._guard.kill()  # it was stopped: then the agent dies with it, and the host sweeps up
-            await self._gone_within(KILL_PATIENCE_S)
+            self._let_go()
         return self.gone
 
     def terminate(self) -> None:
@@ -221,6 +222,7 @@ class AgentProcess:
         if self._control >= 0:
             with contextlib.suppress(OSError):  # the guard is gone, and `_guard_ended` knows
                 os.write(self._control, b"T")
+            self._guard.send_signal(signal.SIGCONT)  # somebody may have stopped the guard too
 
     def kill(self) -> None:
         """Have it and everything below it killed, without waiting: `wait` tells when nothing is left.
@@ -230,6 +232,7 @@ class AgentProcess:
         if self._control >= 0:
             os.close(self._control)
             self._control = -1
+            self._guard.send_signal(signal.SIGCONT)
 
     async def _gone_within(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
@@ -283,11 +286,15 @@ class AgentProcess:
 
     def _finish(self) -> None:
         self.kill()
+        self._let_go()
+        self._settle_start(OSError("its guard was killed"))
+        self._gone.set()
+
+    def _let_go(self) -> None:
+        """Close the pipes, after taking in what is still in them."""
         self._stdin.close()
         self._stdout.finish()
         self._stderr.finish()
-        self._settle_start(OSError("its guard was killed"))
-        self._gone.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,14 +335,15 @@ def _start_guard(
     return popen, _HostEnds(stdin, stdout, stderr, control, status)
 
 
-def _start_failed(argv: Sequence[str], cwd: str, error: Exception) -> StartFailed:
+def _start_failed(argv: Sequence[str], cwd: str, error: Exception, stderr: str = "") -> StartFailed:
     program = argv[0] if argv else ""
     number = error.errno if isinstance(error, OSError) else None
     if not Path(cwd).is_dir():
         return StartFailed(f"The working directory {cwd!r} does not exist.", number)
     if number == errno.ENOENT:
         return StartFailed(f"There is no program {program!r} on this machine's PATH.", number)
-    return StartFailed(f"{program!r} can't be started: {os.strerror(number) if number else error}.", number)
+    why = os.strerror(number) if number else f"{error}. {stderr}".strip(". ")
+    return StartFailed(f"{program!r} can't be started: {why}.", number)
 
 
 def _processes_marked(mark: bytes) -> dict[int, int]:

@@ -197,11 +197,31 @@ async def test_a_killed_guard_takes_everything_with_it(start, tmp_path: Path, ma
     assert not marked(mark)
 
 
-async def test_a_stopped_guard_is_overcome(start, tmp_path: Path):
+@pytest.mark.parametrize("patience_s", [0, 0.1])
+async def test_a_stopped_guard_is_overcome(start, tmp_path: Path, patience_s: float):
     process, pids = await begin(start, tmp_path, HIDING.replace("HIDE", HIDERS["as a daemon"]) + "time.sleep(99)")
     os.kill(guard_of(process), signal.SIGSTOP)
-    assert await process.end(0.1)
+    began = time.monotonic()
+    assert await process.end(patience_s)
     assert not any(map(alive, pids))
+    assert time.monotonic() - began < 2
+
+
+async def test_what_cannot_be_killed_is_told_and_its_output_ends(start, monkeypatch: pytest.MonkeyPatch):
+    """No test can hold a process in the kernel, so the guard is kept from its work instead."""
+    process = await start(python=IGNORES_TERM)
+    lines = process.lines()
+    assert await anext(lines) == b"ready"
+    guard = guard_of(process)
+    os.kill(guard, signal.SIGSTOP)
+    monkeypatch.setattr("antiphon.agents.process.KILL_PATIENCE_S", 0.05)
+    monkeypatch.setattr(process._guard, "send_signal", str)
+    assert not await process.end(0)
+    assert not process.gone
+    assert [line async for line in lines] == []
+    monkeypatch.undo()
+    os.kill(guard, signal.SIGCONT)
+    await asyncio.wait_for(process.wait(), 5)
 
 
 def guard_of(process: AgentProcess) -> int:

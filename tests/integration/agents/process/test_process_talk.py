@@ -1,11 +1,14 @@
 """What an agent says and hears: lines, bytes, floods, its environment; and programs that do not start."""
 
 import asyncio
+import contextlib
 import errno
 import os
+import resource
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -198,6 +201,35 @@ async def test_arguments_that_no_program_can_get_are_told(start):
     assert told.value.errno == errno.E2BIG
     with pytest.raises(StartFailed, match="null"):
         await start("true", "a\0b")
+
+
+@contextlib.contextmanager
+def few_descriptors(spare: int) -> Iterator[None]:
+    """A time in which this process can open only so many more files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+    taken: list[int] = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        for _ in range(spare):
+            os.close(taken.pop())
+        yield
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_host_out_of_file_descriptors_says_so_and_loses_none(start, mark):
+    for spare in (0, 1, 5, 9, 10, 11):
+        with few_descriptors(spare), pytest.raises(StartFailed, match="Too many open files") as told:
+            await start("true")
+        assert told.value.errno == errno.EMFILE
+    assert not marked(mark)
+    process = await start("true")
+    assert await asyncio.wait_for(process.wait(), 5) == 0
 
 
 async def test_a_cancelled_start_leaves_nothing_running(tmp_path: Path, mark):
