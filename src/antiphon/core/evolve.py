@@ -40,9 +40,10 @@ def evolve(session: Session | None, event: e.Event, *, at: int, session_id: str)
         if not isinstance(event, e.SessionCreated):
             raise ImpossibleEvent(f"no session yet: {event.TYPE} cannot happen")
         return Change(_created(event, at, session_id))
-    if session.lifecycle == "deleted":
-        raise ImpossibleEvent(f"{session.id} is deleted: {event.TYPE} cannot happen")
-    change = _EVOLVERS[type(event)](session, event, at)
+    evolver = _EVOLVERS.get(type(event))
+    if evolver is None or session.lifecycle == "deleted":
+        raise ImpossibleEvent(f"{session.id} is {session.lifecycle}: {event.TYPE} cannot happen")
+    change = evolver(session, event, at)
     return Change(replace(change.session, sequence=session.sequence + 1), change.records)
 
 
