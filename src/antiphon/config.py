@@ -1,8 +1,8 @@
 """The configuration: `antiphon.toml`, read once at start into typed values. Everything in it has a default.
 
-    [host]            limits and deadlines, see `HostTable`
-    [http]            further names under which the host may be addressed
-    [agents.NAME]     adapter = "echo" | "command" | "codex" | …, and that adapter's own options
+[host]            limits and deadlines, see `HostTable`
+[http]            further names under which the host may be addressed
+[agents.NAME]     adapter = "echo" | "command" | "codex" | …, and that adapter's own options
 """
 
 import tomllib
@@ -59,7 +59,7 @@ class HostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class HttpTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[http]`: `allowed_hosts` are further names (as in `Host`, with the port if not the default) to be addressed by."""
+    """`[http]`: `allowed_hosts` are further names to be addressed by, as in `Host`, with a port that is not 80."""
 
     allowed_hosts: tuple[str, ...] = ()
 
@@ -120,7 +120,7 @@ def read_config(path: Path, *, required: bool) -> Config:
 def _config(document: dict[str, Any]) -> Config:
     unknown = set(document) - {"host", "http", "agents"}
     if unknown:
-        raise ConfigError(f"unknown table {sorted(unknown)[0]!r}; known are [host], [http] and [agents.NAME]")
+        raise ConfigError(f"unknown table {min(unknown)!r}; known are [host], [http] and [agents.NAME]")
     host = msgspec.convert(document.get("host", {}), HostTable)
     if host.permission_default not in ("allow", "deny"):
         raise ConfigError("host.permission_default must be allow or deny")

@@ -8,7 +8,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from antiphon import __version__
 from antiphon.agents.catalogue import ADAPTERS, UnknownAdapter, build
 from antiphon.agents.environment import clean_environment
 from antiphon.config import Config, ConfigError, read_config
-from antiphon.core.errors import AntiphonError, StoreUnavailable
+from antiphon.core.errors import AntiphonError
 from antiphon.host.host import Host
 from antiphon.http.app import create_app
 from antiphon.http.server import Server
@@ -80,7 +80,7 @@ def serve(
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_serve(options))
     except (CannotServe, ConfigError, AntiphonError) as error:
-        print(f"antiphon: {error}", file=sys.stderr)
+        _say(f"antiphon: {error}")
         return 1
 
 
@@ -106,66 +106,60 @@ async def _serve(options: ServeOptions) -> int:
 
 
 async def _live(options: ServeOptions, host: Host, server: Server, token: str) -> int:
-    """Recover, serve, announce; then wait for the end, and end in order: turns, requests, agents, the store."""
-    stopping, signals = asyncio.Event(), _Signals(host)
-    with _bound(options) as sock, signals.installed(stopping):
-        serving: asyncio.Task[None] | None = None
-        ready = options.data_dir / "ready.json"
+    """Recover, serve, announce; then wait for the end, and end in order: turns, agents, requests, the store."""
+    stopping, ready = asyncio.Event(), options.data_dir / "ready.json"
+    with _bound(options) as sock, _signals(host, stopping):
         try:
             await host.start()
-            serving = asyncio.ensure_future(server.serve(sock))
-            await _first(server.started(), serving)
-            url = f"http://{_address(options.host)}:{sock.getsockname()[1]}"
-            _announce(ready, {"url": url, "pid": os.getpid(), "token": token, "version": __version__})
-            log.info("serving", extra={"action": "serving", "pid": os.getpid(), "version": __version__})
-            print(f"antiphon {__version__} serves at {url}", file=sys.stderr, flush=True)
-            await _first(stopping.wait(), serving)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(_served(server, sock, stopping))
+                await server.started()
+                url = f"http://{_address(options.host)}:{sock.getsockname()[1]}"
+                _announce(ready, {"url": url, "pid": os.getpid(), "token": token, "version": __version__})
+                log.info("serving", extra={"action": "serving", "pid": os.getpid(), "version": __version__})
+                _say(f"antiphon {__version__} serves at {url}")
+                await stopping.wait()
+                await host.stop()
+                await server.stop(REQUEST_GRACE_S)
         finally:
             await host.stop()
-            if serving:
-                await server.stop(REQUEST_GRACE_S)
-                await asyncio.wait({serving})
             ready.unlink(missing_ok=True)
     log.info("stopped", extra={"action": "stopped", "pid": os.getpid()})
-    if serving.cancelled() or serving.exception():
-        raise CannotServe(f"The server failed: {serving.exception()!r}")
     return 0
 
 
-async def _first(wanted: Any, serving: asyncio.Task[None]) -> None:
-    """Wait for something, unless the server ends before it."""
-    waiting = asyncio.ensure_future(wanted)
-    await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
+async def _served(server: Server, sock: socket.socket, stopping: asyncio.Event) -> None:
+    """Serve; a server that ends by itself ends the host."""
+    try:
+        await server.serve(sock)
+    finally:
+        stopping.set()
 
 
-class _Signals:
-    """SIGTERM and SIGINT: the first asks for a clean end, the second hurries it."""
+@contextlib.contextmanager
+def _signals(host: Host, stopping: asyncio.Event) -> Generator[None]:
+    """Within the block the first SIGTERM or SIGINT asks for a clean end, and the next one hurries it."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def told() -> None:
+        if stopping.is_set():
+            host.hurry()
+        else:
+            _say("antiphon: draining; a second signal hurries")
+            host.drain()
+            stopping.set()
 
-    @contextlib.contextmanager
-    def installed(self, stopping: asyncio.Event) -> Any:
-        """Listen for them within the block; the first sets `stopping`."""
-        loop = asyncio.get_running_loop()
-
-        def told() -> None:
-            if stopping.is_set():
-                self._host.hurry()
-            else:
-                print("antiphon: draining; a second signal hurries", file=sys.stderr, flush=True)
-                self._host.drain()
-                stopping.set()
-
-        numbers = (signal.SIGTERM, signal.SIGINT)
+    loop, numbers = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, told)
+    try:
+        yield
+    finally:
         for number in numbers:
-            loop.add_signal_handler(number, told)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
+            loop.remove_signal_handler(number)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _prepare(data_dir: Path) -> None:
@@ -176,7 +170,7 @@ def _prepare(data_dir: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _opened(options: ServeOptions, clock: SystemClock) -> AsyncIterator[Store]:
+async def _opened(options: ServeOptions, clock: SystemClock) -> AsyncGenerator[Store]:
     """The store, closed in the end."""
     store = await _open(options, clock)
     try:
@@ -196,16 +190,16 @@ async def _open(options: ServeOptions, clock: SystemClock) -> Store:
 
         return MemoryStore(epoch=secrets.token_hex(6))
     if kind == "postgresql":
-        return await _open_postgres(options.store or "")
+        return await _open_postgres(options.store or "", clock)
     raise CannotServe(f"--store takes sqlite, memory or a postgresql:// address, not {options.store!r}.")
 
 
-async def _open_postgres(url: str) -> Store:
+async def _open_postgres(url: str, clock: SystemClock) -> Store:
     try:
         from antiphon.store.postgres import PostgresStore
     except ImportError as error:
         raise CannotServe("PostgreSQL needs: pip install 'antiphon[postgres]'") from error
-    return await PostgresStore.open(url)
+    return await PostgresStore.open(url, clock=clock)
 
 
 def _store_kind(options: ServeOptions) -> str:
@@ -260,6 +254,3 @@ def _announce(path: Path, ready: dict[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
-
-
-__all__ = ["CannotServe", "ServeOptions", "StoreUnavailable", "serve"]

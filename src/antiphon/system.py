@@ -24,8 +24,8 @@ class SystemClock:
 class SystemIds:
     """UUIDv7 ids (RFC 9562 section 5.7) as 32 hexadecimal digits behind a prefix.
 
-    They ascend within a process: 12 bits of counter (section 6.2, method 1) follow the millisecond, and when the counter
-    is used up, or the clock goes back, the millisecond is taken on from the last one.
+    They ascend within a process: 12 bits of counter (section 6.2, method 1) follow the millisecond, and when the
+    counter is used up, or the clock goes back, the millisecond is taken on from the last one.
     """
 
     def __init__(self) -> None:

@@ -184,7 +184,7 @@ class Service(Protocol):
         """The session with its whole journal as one JSON object (`{"antiphon_export": 1, …}`)."""
         ...
 
-    async def import_session(self, exported: dict[str, Any]) -> SessionView:
+    async def import_session(self, document: dict[str, Any]) -> SessionView:
         """Make a new session, with new ids, from an export; its key is kept if it is free."""
         ...
 

@@ -1,0 +1,1 @@
+"""The torture: a real host under load from many processes, killed again and again, and a reading of all it left."""
