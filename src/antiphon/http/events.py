@@ -13,7 +13,7 @@ GROUP = Group("events")
 
 
 def _after(call: Call, query: EventsQuery) -> str | None:
-    """Where a stream goes on. A browser that comes back sends the same query again, so `Last-Event-ID` counts more."""
+    """Where to go on. A browser that comes back sends the same query again, so `Last-Event-ID` counts more."""
     return call.headers.get("last-event-id") or query.after
 
 
@@ -22,7 +22,7 @@ def _after(call: Call, query: EventsQuery) -> str | None:
     "/v1/sessions/{ref}/events",
     Description(
         query=EventsQuery,
-        headers=("Last-Event-ID", "Accept"),
+        headers=("Last-Event-ID",),
         answers={200: PageOf(EventView)},
         stream=True,
         refusals=("session_not_found",),
@@ -35,9 +35,9 @@ async def session_events(call: Call) -> Response:
     session is deleted. A cursor that can't be served gets `gap`, then `snapshot`, then what follows.
     """
     ref, query = call.ref(), call.query(EventsQuery)
-    if not call.wants_events():
-        return answers.answer(await call.service.events(ref, after=query.after, limit=query.limit))
     after = _after(call, query)
+    if not call.wants_events():
+        return answers.answer(await call.service.events(ref, after=after, limit=query.limit))
     await call.service.events(ref, after=after, limit=1)  # what is wrong with the request is said before the stream
     return EventStream(call.service.follow(ref, after=after), call.edge)
 
@@ -45,7 +45,7 @@ async def session_events(call: Call) -> Response:
 @GROUP.route(
     "GET",
     "/v1/events",
-    Description(query=EventsQuery, headers=("Last-Event-ID", "Accept"), answers={200: PageOf(EventView)}, stream=True),
+    Description(query=EventsQuery, headers=("Last-Event-ID",), answers={200: PageOf(EventView)}, stream=True),
 )
 async def all_events(call: Call) -> Response:
     """Read or follow the events of all sessions.
@@ -53,9 +53,9 @@ async def all_events(call: Call) -> Response:
     They begin now, or after a cursor of this feed: the page's `next_cursor`, or a stream's `id`.
     """
     query = call.query(EventsQuery)
-    if not call.wants_events():
-        return answers.answer(await call.service.feed(after=query.after, limit=query.limit))
     after = _after(call, query)
+    if not call.wants_events():
+        return answers.answer(await call.service.feed(after=after, limit=query.limit))
     page = await call.service.feed(after=after, limit=1)
     # "Now" is when the request was taken, not when the stream's first step runs: nothing in between is missed.
     return EventStream(call.service.follow_all(after=after or page.next_cursor), call.edge)

@@ -26,7 +26,6 @@ SETTINGS_DEPTH_MAX = 32
 INTEGER_BITS_MAX = 63
 
 
-
 def check_key(key: str) -> str:
     """A session's key, if it can be one.
 
@@ -84,21 +83,32 @@ KEY_SCHEMA: dict[str, Any] = {
     "not": {"pattern": "^ses_"},
 }
 
+SETTINGS_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": (
+        f"At most {SETTINGS_MAX} bytes of JSON, nested at most {SETTINGS_DEPTH_MAX} deep, with finite numbers and "
+        "integers of at most 64 bits."
+    ),
+}
+
 Key = Annotated[str, AfterValidator(check_key), WithJsonSchema(KEY_SCHEMA)]
-AgentName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
-Model = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Title = Annotated[str, StringConstraints(max_length=500)]
+_NO_NUL = Field(json_schema_extra={"pattern": "^[^\\x00]*$"})
+"""Said in the schema, and checked for the whole body at once."""
+
+AgentName = Annotated[str, StringConstraints(min_length=1, max_length=100), _NO_NUL]
+Model = Annotated[str, StringConstraints(min_length=1, max_length=200), _NO_NUL]
+Title = Annotated[str, StringConstraints(max_length=500), _NO_NUL]
 Directory = Annotated[
     str,
     AfterValidator(_check_absolute),
     StringConstraints(max_length=4096),
-    Field(json_schema_extra={"pattern": "^/"}),
+    Field(json_schema_extra={"pattern": "^/[^\\x00]*$"}),
 ]
-LabelName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-LabelValue = Annotated[str, StringConstraints(max_length=256)]
+LabelName = Annotated[str, StringConstraints(min_length=1, max_length=64), _NO_NUL]
+LabelValue = Annotated[str, StringConstraints(max_length=256), _NO_NUL]
 Labels = Annotated[dict[LabelName, LabelValue], Field(max_length=64)]
-Settings = Annotated[dict[str, JsonValue], AfterValidator(_check_settings), WithJsonSchema({"type": "object"})]
-Text = Annotated[str, StringConstraints(min_length=1)]
+Settings = Annotated[dict[str, JsonValue], AfterValidator(_check_settings), WithJsonSchema(SETTINGS_SCHEMA)]
+Text = Annotated[str, StringConstraints(min_length=1), _NO_NUL]
 Cursor = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 
 
@@ -155,20 +165,22 @@ class PatchSession(Form):
         return self.model_dump(exclude_unset=True)
 
 
+_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_FILE_TEXT = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[^\\x00]*$"}
 FILE_SCHEMA: dict[str, Any] = {
     "oneOf": [
         {
             "type": "object",
-            "properties": {"path": {"type": "string", "pattern": "^/", "maxLength": 4096}},
+            "properties": {"path": {"type": "string", "pattern": "^/[^\\x00]*$", "maxLength": 4096}},
             "required": ["path"],
             "additionalProperties": False,
         },
         {
             "type": "object",
             "properties": {
-                "name": {"type": "string", "minLength": 1, "maxLength": 255},
-                "media_type": {"type": "string", "minLength": 1, "maxLength": 255},
-                "data": {"type": "string", "contentEncoding": "base64"},
+                "name": _FILE_TEXT,
+                "media_type": _FILE_TEXT,
+                "data": {"type": "string", "contentEncoding": "base64", "pattern": _BASE64},
             },
             "required": ["name", "data"],
             "additionalProperties": False,
@@ -220,7 +232,13 @@ class SendMessage(Form):
 class EditMessage(Form):
     """What shall be different in a message that waits: at least one of both."""
 
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": [field], "properties": {field: {"type": "string"}}} for field in ("text", "when_busy")
+            ]
+        }
+    )
 
     text: Text | None = None
     when_busy: WhenBusy | None = None
@@ -242,14 +260,14 @@ class AnswerPermission(Form):
     """A person's decision."""
 
     decision: Literal["allow", "deny"]
-    option_id: Annotated[str, StringConstraints(max_length=256)] | None = None
-    note: Annotated[str, StringConstraints(max_length=4000)] | None = None
+    option_id: Annotated[str, StringConstraints(max_length=256), _NO_NUL] | None = None
+    note: Annotated[str, StringConstraints(max_length=4000), _NO_NUL] | None = None
 
 
 class CreateToken(Form):
     """A new token: `full` may do everything, `read` may only look."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=100)]
+    name: Annotated[str, StringConstraints(min_length=1, max_length=100), _NO_NUL]
     scope: Literal["full", "read"] = "full"
 
 

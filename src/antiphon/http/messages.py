@@ -21,7 +21,7 @@ ONE = "/v1/messages/{id}"
     "/v1/sessions/{ref}/messages",
     Description(
         body=SendMessage,
-        headers=("Idempotency-Key", "Prefer", "Accept"),
+        headers=("Idempotency-Key", "Prefer"),
         answers={202: Receipt, 200: Receipt},
         answer_headers=("Location", "Preference-Applied"),
         stream=True,

@@ -108,11 +108,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "pattern": r'^(\*|[0-9]{1,15}|"[0-9]{1,15}")$'},
     },
     "Last-Event-ID": {
-        "description": "The `id` of the last event that a stream's viewer has seen; it counts more than `after`.",
-        "schema": {"type": "string", "maxLength": 512},
-    },
-    "Accept": {
-        "description": "With `text/event-stream` among its types the answer is a stream of server-sent events.",
+        "description": "The `id` of the last event that the viewer has seen; it counts more than `after`.",
         "schema": {"type": "string"},
     },
 }
@@ -141,7 +137,10 @@ PROBLEM_SCHEMA: dict[str, Any] = {
 }
 EVENT_STREAM_SCHEMA: dict[str, Any] = {
     "type": "string",
-    "description": "Server-sent events: `id` is the cursor, `event` the type, `data` an `EventView`.",
+    "description": (
+        "Server-sent events, where `Accept` has `text/event-stream` among its types: `id` is the cursor, `event` the "
+        "type, `data` an `EventView`."
+    ),
 }
 
 

@@ -19,7 +19,12 @@ ROOT = "/v1/sessions"
 ONE = "/v1/sessions/{ref}"
 
 _OF_SESSION = Description(answers={200: SessionView}, answer_headers=("ETag",), refusals=("session_not_found",))
-EXPORT_SCHEMA = {"type": "object", "properties": {"antiphon_export": {"type": "integer"}}}
+EXPORT_SCHEMA = {
+    "type": "object",
+    "description": "What `GET /v1/sessions/{ref}/export` gave.",
+    "properties": {"antiphon_export": {"const": 1}},
+    "required": ["antiphon_export"],
+}
 
 
 @GROUP.route(

@@ -197,9 +197,7 @@ async def test_headers_that_mean_nothing_are_no_trouble(door: Door) -> None:
     assert (await door.client.get("/v1/status", headers={"Accept": ";;,q=x"})).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "authorization", [None, "", "Basic eDp5", "Bearer wrong", "Bearer", f"bearer{TOKEN}"]
-)
+@pytest.mark.parametrize("authorization", [None, "", "Basic eDp5", "Bearer wrong", "Bearer", f"bearer{TOKEN}"])
 async def test_without_the_token_nothing_is_told(door: Door, authorization: str | None) -> None:
     await door.session()
     headers = {} if authorization is None else {"Authorization": authorization}
