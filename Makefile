@@ -18,7 +18,7 @@ demo: ## set up, start a host, get an answer, see a refusal beside a running tur
 
 test: setup lint types ## set up, check, and run all tests; end to end against the built wheel (ARGS="-k name")
 	@$(SET_UP) wheel
-	@$(BIN)/pytest --antiphon build/wheel-venv/bin/antiphon $(ARGS)
+	@$(BIN)/pytest --antiphon=build/wheel-venv/bin/antiphon $(ARGS)
 
 setup: ## make .venv from the lock file, with everything that tests and tools need
 	@$(SET_UP) dev
