@@ -1,0 +1,1 @@
+"""Speed as ratios: each figure against a floor that is measured beside it in the same run."""

@@ -1,0 +1,109 @@
+"""One synchronous message over HTTP to the echo agent, against an ASGI echo with one synced insert."""
+
+import contextlib
+import http.client
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from benchmarks.figures import Figure
+
+FLOOR = '''
+import sys
+import apsw, uvicorn
+connection = apsw.Connection(sys.argv[1])
+connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE kept (body BLOB)").fetchall()
+async def app(scope, receive, send):
+    body = (await receive())["body"]
+    connection.execute("INSERT INTO kept VALUES (?)", (body,))
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode())]})
+    await send({"type": "http.response.body", "body": body})
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="error", lifespan="off", access_log=False)
+'''
+
+
+def served_host(data_dir: Path) -> "contextlib.AbstractContextManager[tuple[dict[str, str], int, float]]":
+    """A host on a data directory: what `ready.json` says, its pid, and after how many seconds it served."""
+    return _served_host(data_dir)
+
+
+@contextlib.contextmanager
+def _served_host(data_dir: Path) -> Generator[tuple[dict[str, str], int, float]]:
+    ready = data_dir / "ready.json"
+    command = [sys.executable, "-m", "antiphon.cli", "serve", "--data-dir", str(data_dir), "--log-level", "error"]
+    began = time.perf_counter()
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            while not ready.exists():
+                assert process.poll() is None, "the host ended while starting"
+                time.sleep(0.002)
+            yield json.loads(ready.read_text()), process.pid, time.perf_counter() - began
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _times(url: str, path: str, headers: dict[str, str], body: bytes, count: int) -> list[float]:
+    """How long each of `count` requests took, one after another on one connection."""
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
+    times: list[float] = []
+    for _ in range(count):
+        began = time.perf_counter()
+        connection.request("POST", path, body, headers)
+        answer = connection.getresponse()
+        said = answer.read()
+        times.append(time.perf_counter() - began)
+        assert answer.status == 200, said
+    connection.close()
+    return times[count // 5 :]
+
+
+def synchronous_message(root: Path, *, quick: bool) -> list[Figure]:
+    """The median and the 99th percentile."""
+    count = 150 if quick else 600
+    body = json.dumps({"text": "a message of some length"}).encode()
+    json_type = {"Content-Type": "application/json"}
+    with _floor(root) as url:
+        floor = _times(url, "/", json_type, body, count)
+    with served_host(root / "host") as (ready, _pid, _took):
+        headers = json_type | {"Authorization": f"Bearer {ready['token']}"}
+        create = json.dumps({"text": "first", "create": {"agent": "echo"}}).encode()
+        _times(ready["url"], "/v1/sessions/bench/messages", headers | {"Prefer": "wait=30"}, create, 1)
+        value = _times(ready["url"], "/v1/sessions/bench/messages", headers | {"Prefer": "wait=30"}, body, count)
+    what = "a synchronous message over HTTP to echo, against an ASGI echo with one synced insert"
+    return [
+        Figure("http_message_p50", f"{what}, median", _ms(value, 50), _ms(floor, 50), 3.0, "lower", "ms"),
+        Figure("http_message_p99", f"{what}, 99th percentile", _ms(value, 99), _ms(floor, 99), 3.0, "lower", "ms"),
+    ]
+
+
+def _ms(times: list[float], percentile: int) -> float:
+    return 1000 * statistics.quantiles(times, n=100)[percentile - 1]
+
+
+@contextlib.contextmanager
+def _floor(root: Path) -> Generator[str]:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    root.mkdir(parents=True, exist_ok=True)
+    with subprocess.Popen([sys.executable, "-c", FLOOR, str(root / "floor.db"), str(port)]) as process:
+        try:
+            while True:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                assert process.poll() is None, "the floor's server ended while starting"
+                time.sleep(0.01)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(10)
