@@ -56,9 +56,9 @@ def test_directives_are_obeyed_in_their_order_and_the_rest_is_said(
 
 @pytest.mark.parametrize("text", ["[[" * 200_000, "[[" * 200_000 + "]]", "[[pid]]" * 50_000, "[[pid]] " * 50_000])
 def test_no_text_takes_long_to_read(text: str):
-    began = time.monotonic()
+    began = time.process_time()
     read(text)
-    assert time.monotonic() - began < 3
+    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize(
