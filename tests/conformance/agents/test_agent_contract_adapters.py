@@ -42,11 +42,6 @@ if word in ("hold", "stubborn"):
     while not pathlib.Path(gate).exists(): time.sleep(0.01)
 if word == "fail":
     sys.exit(rest)
-if word == "spawn" and not os.fork():
-    os.setsid()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    os.close(1)
-    time.sleep(99)
 sys.stdout.buffer.write(rest.encode())
 """
 
