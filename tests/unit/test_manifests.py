@@ -1,5 +1,6 @@
 """The lists of tests that stand behind promises and public reports name tests that exist. `*` in a name is anything."""
 
+import ast
 import fnmatch
 import re
 import subprocess
@@ -47,3 +48,15 @@ def test_every_report_says_what_is_right_and_has_tests_or_says_that_it_has_none_
 
 def test_every_test_of_a_report_exists(collected: set[str]) -> None:
     assert not missing(REPORTS, collected)
+
+
+def test_every_test_that_names_a_report_stands_behind_it() -> None:
+    names = {name: entry for first, entry in REPORTS.items() for name in (first, *entry.get("also", []))}
+    unlisted: list[str] = []
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                told = re.split(r",\s*", ast.get_docstring(node) or "")
+                test = f"{file.relative_to(ROOT)}::{node.name}"
+                unlisted += [f"{name}: {test}" for name in told if test not in names.get(name, {}).get("tests", [test])]
+    assert not unlisted
