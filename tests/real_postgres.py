@@ -1,5 +1,6 @@
 """A real PostgreSQL server, brought by the tests themselves and ended with them."""
 
+import asyncio
 import importlib.util
 import os
 import shutil
@@ -8,13 +9,14 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 PATIENCE_S = 20.0
+T = TypeVar("T")
 
 
 def binaries() -> Path:
@@ -43,7 +45,7 @@ class RealPostgres:
             shutil.chown(self.home, "nobody", "nogroup")
             self.home.chmod(0o755)
         self.port = free_port()
-        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres?sslmode=disable"
         self._process: Any = None
         self._run(
             "initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"
@@ -99,6 +101,15 @@ class RealPostgres:
         """End the server and take everything away."""
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.home)
+
+
+async def until(look: Callable[[], Awaitable[T | None]]) -> T:
+    """What a look finds, as soon as it finds something. The caller bounds it."""
+    while True:
+        found = await look()
+        if found is not None:
+            return found
+        await asyncio.sleep(0.01)
 
 
 def free_port() -> int:

@@ -1,6 +1,6 @@
 """A disk that fails while the SQLite store runs: typed errors, nothing half done, and well again by itself."""
 
-# ruff: noqa: ASYNC240  # small files, and nothing else runs meanwhile
+# small files, and nothing else runs meanwhile
 
 import asyncio
 import logging

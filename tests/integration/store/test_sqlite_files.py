@@ -1,6 +1,6 @@
 """The SQLite store's files: whose they are, and what is not taken for a store."""
 
-# ruff: noqa: ASYNC240  # small files, and nothing else runs meanwhile
+# small files, and nothing else runs meanwhile
 
 import asyncio
 import os

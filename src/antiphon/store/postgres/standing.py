@@ -138,7 +138,7 @@ class Standing:
                     del self._claims[session_id]
                     if locked:
                         await connection.execute(own.UNLOCK, self._name(session_id))
-        except FAULTS:
+        except BaseException:  # cancelled, too: nobody else would close it
             connection.terminate()
             raise
         self._connection = connection

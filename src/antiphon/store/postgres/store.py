@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -88,10 +88,10 @@ class PostgresStore:
                 finally:
                     await connection.close(timeout=2)
                 pool = await make_pool(options, connections)
-        except FAULTS as error:
-            raise fault(error) from error
         except ValueError as error:
             raise StoreUnavailable("The database's URL can't be read.") from error
+        except FAULTS as error:
+            raise fault(error) from error
         store = cls(pool, epoch, options, schema_name, clock, timeout_s)
         store._tasks.start(store._standing.keep(), "standing connection")
         store._tasks.start(store._outbox.deliver(), "notifications")
@@ -226,7 +226,8 @@ class PostgresStore:
         except FAULTS as error:
             raise fault(error) from error
         finally:
-            await self._pool.release(connection)
+            with suppress(*FAULTS):  # then the pool has given the connection up
+                await self._pool.release(connection)
 
     async def _bounded(self, call: Callable[[], Awaitable[T]]) -> T:
         """Do something on the standing connection, within the time limit."""
