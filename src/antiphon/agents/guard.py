@@ -1,6 +1,6 @@
 """The guard: a small program between the host and one agent, so that no process of the agent outlives its session.
 
-    python -I -S guard.py CONTROL_FD STATUS_FD PROGRAM [ARGUMENT]...
+    python -I -S -c "…; import guard; guard.main()" CONTROL_FD STATUS_FD PROGRAM [ARGUMENT]...
 
 It makes itself the child subreaper (prctl(2), since Linux 3.4): whatever the agent starts stays below the guard, also
 when it calls setsid or forks twice. It starts the agent in a session of its own with the guard's stdin, stdout and
@@ -290,7 +290,3 @@ def main() -> None:
     if guard.start():
         guard.run()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
