@@ -1,1 +1,1 @@
-"""What the client's and the command line's tests share: plans on a virtual clock, and connections that break on purpose."""
+"""What tests of the client and the command line share: plans on a virtual clock, connections that break on purpose."""

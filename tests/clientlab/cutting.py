@@ -26,7 +26,7 @@ class CuttingProxy:
     def __init__(self, target: tuple[str, int], rule: Rule) -> None:
         self._target, self._rule = target, rule
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = "http://127.0.0.1:{}".format(self._listener.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.requests: list[str] = []
         self._lock = threading.Lock()
 
@@ -82,7 +82,9 @@ def _read_request(client: socket.socket) -> bytes:
             return b""
         data += piece
     head, _, body = data.partition(b"\r\n\r\n")
-    lengths = [int(line.partition(b":")[2]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+    lengths = [
+        int(line.partition(b":")[2]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")
+    ]
     while len(body) < sum(lengths):
         piece = client.recv(65536)
         data, body = data + piece, body + piece

@@ -34,6 +34,7 @@ class Installation:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON")}
         self.environment = kept | {"XDG_DATA_HOME": str(root / "xdg"), "COLUMNS": "100"}
         self.served: subprocess.Popen[bytes] | None = None
+        self._commands: list[subprocess.Popen[str]] = []
 
     def popen(self, *args: str, **settings: Any) -> subprocess.Popen[str]:
         """Start a command for this data directory."""
@@ -42,7 +43,9 @@ class Installation:
             "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8",
         }  # fmt: skip
         line = [self.command, "--data-dir", str(self.data), *args]
-        return subprocess.Popen(line, cwd=self.work, env=environment, **(defaults | settings))
+        command = subprocess.Popen(line, cwd=self.work, env=environment, **(defaults | settings))
+        self._commands.append(command)
+        return command
 
     def run(self, *args: str, stdin: str | None = None, seconds: float = 20, **settings: Any) -> Done:
         """Run a command to its end."""
@@ -57,7 +60,7 @@ class Installation:
 
     def ready(self) -> dict[str, Any]:
         """What ready.json says; nothing where there is none."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return json.loads((self.data / "ready.json").read_text())
         return {}
 
@@ -81,7 +84,14 @@ class Installation:
         self.served.wait(10)
 
     def close(self) -> None:
-        """End the host that serves this directory, whoever started it."""
+        """End the commands that still run, and the host that serves this directory, whoever started it."""
+        for command in self._commands:
+            if command.poll() is None:
+                command.kill()
+            for stream in (command.stdin, command.stdout, command.stderr):
+                if stream:
+                    stream.close()
+            command.wait(10)
         if self.served and self.served.poll() is None:
             self.served.terminate()
             try:
@@ -90,10 +100,10 @@ class Installation:
                 self.served.kill()
                 self.served.wait(10)
         pid = self.ready().get("pid")
-        if pid:
+        if pid and pid != os.getpid():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-            until(lambda: not self.ready(), "the end of the host that a command started", 15)
+                until(lambda: not self.ready(), "end of the host that a command started", 15)
 
     def release(self, name: str) -> None:
         """Let an echo turn go on that was told to `[[hold NAME]]`."""

@@ -31,6 +31,16 @@ def offers(words: Sequence[str], asked: Asked) -> list[Offer]:
     return [offer for offer in _offers(typed, current, asked) if offer[0].startswith(current) or offer[0][:1] == ":"]
 
 
+def which_host(words: Sequence[str]) -> dict[str, str]:
+    """What the words say of the host: the values of `--url`, `--data-dir` and `--token`."""
+    said: dict[str, str] = {}
+    for place, word in enumerate(words[:-1]):
+        name, equals, value = word.partition("=")
+        if name in ("--url", "--data-dir", "--token"):
+            said[name.lstrip("-").replace("-", "_")] = value if equals else words[place + 1]
+    return said
+
+
 def _typed(words: Sequence[str]) -> _Typed:
     path: tuple[str, ...] = ()
     command: Command | None = None

@@ -72,9 +72,10 @@ def _perform(command: Command, given: Given) -> int:
 
 def _complete(words: Sequence[str]) -> int:
     from antiphon.cli.commands.completion import complete  # noqa: PLC0415
+    from antiphon.cli.completing import which_host  # noqa: PLC0415
     from antiphon.cli.context import Context  # noqa: PLC0415
 
-    return complete(Context(Given({"no_start": True})), words)
+    return complete(Context(Given({"no_start": True, **which_host(words)})), words)
 
 
 def _version() -> int:

@@ -43,7 +43,10 @@ def printed(monkeypatch: pytest.MonkeyPatch, *, terminal: bool, **how: Any) -> t
 
 def is_harmless(text: str) -> bool:
     """Whether a terminal only prints this."""
-    return not any(unicodedata.category(char) == "Cc" or char in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069" for char in text)
+    return not any(
+        unicodedata.category(char) == "Cc" or char in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+        for char in text
+    )
 
 
 @given(st.text())
@@ -191,7 +194,15 @@ def test_a_cut_text_never_takes_more_room_than_it_may(text: str, columns: int) -
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(-5, "now"), (0, "now"), (1, "1 s ago"), (59, "59 s ago"), (60, "1 min ago"), (7200, "2 h ago"), (90_000, "1 d ago")],
+    [
+        (-5, "now"),
+        (0, "now"),
+        (1, "1 s ago"),
+        (59, "59 s ago"),
+        (60, "1 min ago"),
+        (7200, "2 h ago"),
+        (90_000, "1 d ago"),
+    ],
 )
 def test_times_are_told_as_people_tell_them(seconds: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from datetime import UTC, datetime, timedelta

@@ -20,10 +20,17 @@ def test_arguments_and_options_come_in_any_order() -> None:
     expected = {"ref": "key", "text": "hello there", "when_busy": "refuse", "file": ["a", "b"], "stream": True}
 
     assert values(MESSAGE) == expected
-    assert values(["session", "message", "--stream", "--file", "a", "key", "--file", "b", "hello there", "--when-busy=refuse"]) == expected
+    assert (
+        values(
+            ["session", "message", "--stream", "--file", "a", "key", "--file", "b", "hello there", "--when-busy=refuse"]
+        )
+        == expected
+    )
 
 
-@given(st.integers(0, 4), st.sampled_from([["--json"], ["--url", "http://x"], ["--data-dir=/d"], ["-q"], ["--no-start"]]))
+@given(
+    st.integers(0, 4), st.sampled_from([["--json"], ["--url", "http://x"], ["--data-dir=/d"], ["-q"], ["--no-start"]])
+)
 def test_global_options_stand_before_between_and_after_the_words_of_a_command(place: int, option: list[str]) -> None:
     line = ["session", "message", "key", "hello"]
 
@@ -93,7 +100,9 @@ def test_a_line_that_can_not_be_read_is_told_in_words(line: str, words: str) -> 
     assert words in str(raised.value)
 
 
-@pytest.mark.parametrize(("line", "path"), [("", ()), ("--json", ()), ("session", ("session",)), ("token -q", ("token",))])
+@pytest.mark.parametrize(
+    ("line", "path"), [("", ()), ("--json", ()), ("session", ("session",)), ("token -q", ("token",))]
+)
 def test_a_line_without_a_command_asks_for_one(line: str, path: tuple[str, ...]) -> None:
     with pytest.raises(Incomplete) as raised:
         read(line.split())
@@ -103,7 +112,12 @@ def test_a_line_without_a_command_asks_for_one(line: str, path: tuple[str, ...])
 
 @pytest.mark.parametrize(
     ("line", "path"),
-    [("--help", ()), ("session --help", ("session",)), ("session message -h", ("session", "message")), ("-h status", ("status",))],
+    [
+        ("--help", ()),
+        ("session --help", ("session",)),
+        ("session message -h", ("session", "message")),
+        ("-h status", ("status",)),
+    ],
 )
 def test_help_needs_no_complete_line(line: str, path: tuple[str, ...]) -> None:
     found = read(line.split())

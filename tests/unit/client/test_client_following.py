@@ -3,13 +3,14 @@
 import json
 
 import pytest
-from clientlab.scripted import STREAM, Script, Taking, answer, event, problem, receipt, told
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.client import exchanges
 from antiphon.client.errors import ConnectionLost, HostNotReached, QueueFull, SessionNotFound, UnexpectedAnswer
 from antiphon.client.following import follow, send_and_follow
+from antiphon.client.plans import Read
+from clientlab.scripted import STREAM, Script, Taking, answer, event, problem, receipt, told
 
 DRAFT = exchanges.Draft("key", "hello", "k1")
 LOST = ConnectionLost("broke")
@@ -70,7 +71,9 @@ def test_a_stream_that_breaks_before_its_first_event_is_asked_for_again_under_it
 
 
 def test_a_stream_that_breaks_behind_the_end_is_not_followed_further() -> None:
-    script = Script(STREAM, ACCEPTED + STARTED + piece(8, "abc") + ENDED, LOST, answer(receipt("answered", reply="abc")))
+    script = Script(
+        STREAM, ACCEPTED + STARTED + piece(8, "abc") + ENDED, LOST, answer(receipt("answered", reply="abc"))
+    )
 
     assert script.run(send_and_follow(script.plans, DRAFT, None)).reply == "abc"
 
@@ -78,7 +81,12 @@ def test_a_stream_that_breaks_behind_the_end_is_not_followed_further() -> None:
 def test_a_gap_ends_the_stream_and_the_receipt_has_the_whole_answer() -> None:
     gap, snapshot = told("gap", {"type": "gap", "session_id": "ses_1"}), told("snapshot", {"type": "snapshot"})
     script = Script(
-        STREAM, ACCEPTED + STARTED + piece(8, "a"), LOST, STREAM, gap + snapshot, answer(receipt("answered", reply="abc"))
+        STREAM,
+        ACCEPTED + STARTED + piece(8, "a"),
+        LOST,
+        STREAM,
+        gap + snapshot,
+        answer(receipt("answered", reply="abc")),
     )
 
     end = script.run(send_and_follow(script.plans, DRAFT, None))
@@ -228,5 +236,5 @@ def test_a_silent_stream_is_not_waited_for_without_end() -> None:
 
     script.run(follow(script.plans, "key", None))
 
-    reads = [step.timeout_s for step in script.steps if type(step).__name__ == "Read"]
+    reads = [step.timeout_s for step in script.steps if isinstance(step, Read)]
     assert set(reads) == {60}

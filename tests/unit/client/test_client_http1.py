@@ -1,5 +1,6 @@
 """Reading HTTP/1.1 responses, with h11 as the other opinion."""
 
+from itertools import pairwise
 from typing import Any
 
 import h11
@@ -17,7 +18,7 @@ JSON = ("content-type", "application/json")
 def read(raw: bytes, cuts: list[int], *, ended: bool = True) -> tuple[int, dict[str, str], bytes, bool]:
     """Read a response that comes in pieces, cut at these places."""
     places = sorted({min(cut, len(raw)) for cut in cuts} | {0, len(raw)})
-    pieces = [raw[a:b] for a, b in zip(places, places[1:], strict=False)] + [b""] * ended
+    pieces = [raw[a:b] for a, b in pairwise(places)] + [b""] * ended
     reader, feed = ResponseReader(), iter(pieces)
     while (head := reader.head()) is None:
         reader.feed(next(feed))
@@ -62,7 +63,11 @@ def test_what_a_server_writes_is_read_the_same_wherever_it_is_cut(
 
 @given(st.binary(max_size=300), st.lists(st.integers(0, 300), max_size=5))
 def test_any_bytes_end_in_an_answer_or_in_a_foreseen_error(noise: bytes, cuts: list[int]) -> None:
-    for raw in (noise, b"HTTP/1.1 200 OK\r\n" + noise, b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + noise):
+    for raw in (
+        noise,
+        b"HTTP/1.1 200 OK\r\n" + noise,
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + noise,
+    ):
         try:
             status, *_ = read(raw, cuts)
         except (UnexpectedAnswer, EOFError):
@@ -84,7 +89,10 @@ def test_interim_responses_are_passed_over() -> None:
 
 @pytest.mark.parametrize(
     "head",
-    [b"HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n", b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"],
+    [
+        b"HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+    ],
 )
 def test_a_connection_that_the_host_closes_is_not_used_again(head: bytes) -> None:
     assert read(head, [], ended=False)[3] is False

@@ -1,7 +1,6 @@
 """Asking, sending and waiting, on a virtual clock."""
 
 import pytest
-from clientlab.scripted import Script, Taking, answer, problem, receipt
 
 from antiphon.client import exchanges
 from antiphon.client.errors import (
@@ -14,6 +13,7 @@ from antiphon.client.errors import (
     UnexpectedAnswer,
 )
 from antiphon.client.plans import Call, Pace
+from clientlab.scripted import Script, Taking, answer, problem, receipt
 
 DRAFT = exchanges.Draft("key", "hello", "k1")
 

@@ -1,6 +1,7 @@
 """Server-sent events, cut anywhere."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ def frames(raw: bytes, cuts: list[int]) -> list[Frame]:
     """The frames in these bytes, fed in pieces."""
     places = sorted({min(cut, len(raw)) for cut in cuts} | {0, len(raw)})
     reader = FrameReader()
-    return [frame for a, b in zip(places, places[1:], strict=False) for frame in reader.feed(raw[a:b])]
+    return [frame for a, b in pairwise(places) for frame in reader.feed(raw[a:b])]
 
 
 @given(
@@ -24,9 +25,7 @@ def frames(raw: bytes, cuts: list[int]) -> list[Frame]:
     st.sampled_from(["\n", "\r\n", "\r"]),
     st.lists(st.integers(0, 400), max_size=10),
 )
-def test_frames_are_the_same_wherever_the_stream_is_cut(
-    told: list[tuple[str, str]], end: str, cuts: list[int]
-) -> None:
+def test_frames_are_the_same_wherever_the_stream_is_cut(told: list[tuple[str, str]], end: str, cuts: list[int]) -> None:
     sent = [Frame(f"e:{n}", event, json.dumps(text, ensure_ascii=False)) for n, (text, event) in enumerate(told)]
     raw = "".join(f"id: {f.id}{end}event: {f.event}{end}data: {f.data}{end}{end}" for f in sent).encode()
 

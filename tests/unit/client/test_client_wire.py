@@ -72,7 +72,8 @@ def test_every_code_of_the_contract_has_an_error_of_its_own(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "group"), [(400, BadRequest), (401, NotAllowed), (404, NotFound), (409, Refused), (429, Refused), (503, Trouble)]
+    ("status", "group"),
+    [(400, BadRequest), (401, NotAllowed), (404, NotFound), (409, Refused), (429, Refused), (503, Trouble)],
 )
 def test_a_code_of_the_future_is_known_by_its_status(status: int, group: type[ApiError]) -> None:
     error = ApiError.of(status, {"code": "from_the_future", "detail": "Wait."})
@@ -129,7 +130,18 @@ def test_an_address_is_read_from_a_url(url: str, authority: str, whole: str) -> 
 
 
 @pytest.mark.parametrize(
-    "url", ["", "127.0.0.1:7411", "ftp://x", "http://", "http://a b", "http://x:99999", "http://x:0", "http://u:p@x", "http://x?y"]
+    "url",
+    [
+        "",
+        "127.0.0.1:7411",
+        "ftp://x",
+        "http://",
+        "http://a b",
+        "http://x:99999",
+        "http://x:0",
+        "http://u:p@x",
+        "http://x?y",
+    ],
 )
 def test_what_is_no_address_is_refused_with_the_form_that_is(url: str) -> None:
     with pytest.raises(HostNotReached, match="http://HOST:PORT"):
