@@ -29,7 +29,9 @@ from antiphon.ports.agent import (
     Wrote,
 )
 
-PROGRAM = str(Path(__file__).with_name("program.py"))
+DIRECTORY = str(Path(__file__).resolve().parent)
+PROGRAM = f"import sys; sys.path.append({DIRECTORY!r}); import program; program.main()"
+"""Imported, and not run as a script, it need not be compiled each time."""
 STDERR_TAIL = 2000
 LAST_WORDS_S = 1.0
 OPTIONS = (
@@ -67,7 +69,7 @@ class EchoAgent:
 
     async def open(self, spec: AgentSpec, resume_token: str | None) -> "RunningEcho":  # noqa: ARG002
         """Start the program. It remembers nothing, so going on with a conversation is the same as beginning one."""
-        argv = [sys.executable, "-I", "-S", PROGRAM]
+        argv = [sys.executable, "-I", "-S", "-c", PROGRAM]
         try:
             process = await AgentProcess.start(
                 argv,

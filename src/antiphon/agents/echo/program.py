@@ -1,6 +1,6 @@
 """The echo agent itself: a child process that obeys the directives in a prompt and then says `echo: ` and the rest.
 
-    python -I -S program.py
+    python -I -S program.py        (or, compiled beforehand, by importing it and calling `main`)
 
 It speaks lines, each a JSON array of strings. It hears
 
@@ -20,8 +20,7 @@ and leaves at the end of its input. It says
 
 Whatever it does, it listens: a cancel is heard within a moment, a steer is taken at once and answered after the text
 before it. It starts with every session, so it imports as little as can be: `_json` and `_signal` are the C halves of
-`json` and `signal`, of which the whole costs 5 to 20 ms more each. It is one file because `-I` leaves it no place to
-import from.
+`json` and `signal`, of which the whole costs 5 to 20 ms more each. For the same reason it is one file.
 """
 
 # ruff: noqa: TID251
@@ -414,5 +413,11 @@ ALONE = {
     "pid": Program.pid,
 }
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Answer prompts until the input ends."""
     Program().run()
+
+
+if __name__ == "__main__":
+    main()
