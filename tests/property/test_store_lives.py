@@ -1,9 +1,10 @@
 """Whole lives of sessions, written to every store: each holds what the plain model and all others hold."""
 
 import asyncio
+import itertools
 import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,20 @@ from antiphon.core.session import Message, Permission, Session, Turn
 from antiphon.host.actor import new_texts
 from antiphon.ports.store import Commit, SequenceMoved, SessionQuery, Store, StoredMessage
 from antiphon.store.memory import MemoryStore
+from antiphon.store.postgres import PostgresStore
 from antiphon.store.sqlite import SqliteStore
 from antiphon.testing.clocks import CountingClock
 from models.life import AGENT, CLIENTS, OWNER, SESSION, Life
+from real_postgres import RealPostgres, real_postgres
 
 ROUNDS = 60 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 10
 LIVES = 6
 COMMANDS = 80
 ALL = SessionQuery()
+ENGINES = ("memory", "sqlite", "postgres")
+_schemas = itertools.count(1)
+
+__all__ = ["real_postgres"]
 
 
 class Written(Life):
@@ -80,8 +87,15 @@ def lived(seed: int) -> list[Written]:
 
 
 @asynccontextmanager
-async def opened(engine: str, data_dir: Path) -> AsyncIterator[Store]:
-    store: Store = MemoryStore() if engine == "memory" else await SqliteStore.open(data_dir, clock=CountingClock())
+async def opened(engine: str, data_dir: Path, request: pytest.FixtureRequest) -> AsyncGenerator[Store]:
+    if engine == "memory":
+        store: Store = MemoryStore()
+    elif engine == "sqlite":
+        store = await SqliteStore.open(data_dir, clock=CountingClock())
+    else:
+        server: RealPostgres = request.getfixturevalue("real_postgres")
+        name = f"lives_{next(_schemas)}"
+        store = await PostgresStore.open(server.url, clock=CountingClock(), schema_name=name, connections=LIVES)
     try:
         yield store
     finally:
@@ -147,21 +161,23 @@ async def everything(store: Store, lives: list[Written]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
-@pytest.mark.parametrize("engine", ["memory", "sqlite"])
-async def test_a_store_holds_what_the_model_holds(engine: str, seed: int, data_dir: Path) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_store_holds_what_the_model_holds(
+    engine: str, seed: int, data_dir: Path, request: pytest.FixtureRequest
+) -> None:
     lives = lived(seed)
-    async with opened(engine, data_dir) as store:
+    async with opened(engine, data_dir, request) as store:
         await asyncio.gather(*[write(store, life) for life in lives])
         for life in lives:
             await holds(store, life)
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
-async def test_all_stores_tell_the_same(seed: int, data_dir: Path) -> None:
+async def test_all_stores_tell_the_same(seed: int, data_dir: Path, request: pytest.FixtureRequest) -> None:
     lives = lived(seed + 1000)
     told: list[dict[str, Any]] = []
-    for engine in ("memory", "sqlite"):
-        async with opened(engine, data_dir) as store:
+    for engine in ENGINES:
+        async with opened(engine, data_dir, request) as store:
             await asyncio.gather(*[write(store, life) for life in lives])
             before = await everything(store, lives)
             async with asyncio.timeout(10):
@@ -169,7 +185,7 @@ async def test_all_stores_tell_the_same(seed: int, data_dir: Path) -> None:
                     pass
             assert await everything(store, lives) == before, "a purge takes nothing that can be seen"
             told.append(before)
-    assert told[0] == told[1]
+    assert told[0] == told[1] == told[2]
     assert any(isinstance(item, Session) for item in told[0]["sessions"].items)
     transcripts = [page for life in lives for page in told[0][life.id][1]]
     assert any(isinstance(item, StoredMessage) and item.text for page in transcripts for item in page.items)

@@ -168,7 +168,7 @@ class _File(apsw.VFSFile):
             self._power.meet()
             self._cached.truncate(newsize)
 
-    def xSync(self, flags: int) -> None:  # noqa: ARG002, N802
+    def xSync(self, flags: int) -> None:  # noqa: N802
         with self._cached.lock:
             self._power.meet()
             if not self._power.ignore_syncs:
