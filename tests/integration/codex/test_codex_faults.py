@@ -156,6 +156,11 @@ async def test_a_death_while_opening_is_told_with_what_codex_wrote(lab: Lab, dea
     assert "no such luck" in str(told.value)
 
 
+async def test_a_codex_that_talks_and_never_answers_is_not_opened(lab: Lab) -> None:
+    with pytest.raises(OpenFailed, match="does not answer initialize"):
+        await lab.open({"await": "initialize"}, *[tell("warning", message="word")] * 1_001)
+
+
 @pytest.mark.parametrize("refused", ["initialize", "thread/start"])
 async def test_a_refusal_while_opening_is_told(lab: Lab, refused: str) -> None:
     with pytest.raises(OpenFailed, match="because of the weather"):

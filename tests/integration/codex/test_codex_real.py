@@ -184,14 +184,16 @@ async def test_a_steer_into_an_answer_is_taken_and_answered_in_the_same_turn(des
     talk = await desk.open()
 
     async def steer(turn_id: str) -> None:
-        await talk.until(Thought)
+        await talk.until(Text)
         await talk.running.steer(turn_id, "msg_s", (Part(text="and now this"),))
+        async with asyncio.timeout(PATIENCE_S):
+            await model.asked("and now this")
         model.release("gate")
 
-    ended, reply = await talk.turn("[[think hm]] [[hold gate]] rest", steer)
+    ended, reply = await talk.turn("[[say partial]] [[hold gate]] rest", steer)
     assert ended.error is None
     assert talk.of(Steered) == [Steered(turn_id=ended.turn_id, message_id="msg_s", taken=True)]
-    assert reply == "model: restmodel: and now this"
+    assert reply == "partialmodel: restmodel: and now this"
 
 
 async def test_a_steer_in_a_tool_is_taken_after_it(desk: Desk) -> None:
@@ -237,7 +239,10 @@ async def test_a_steer_at_the_last_moment_is_answered_or_said_not_to_be_taken(de
         await talk.running.steer(turn_id, f"msg_s{number}", (Part(text=f"late {number}"),))
         ended = await talk.end(turn_id)
         assert ended.error is None
-        [steered] = [each for each in talk.of(Steered) if each.message_id == f"msg_s{number}"]
+        if len(talk.of(Steered)) <= number:  # the turn had ended before it was steered
+            await talk.until(Steered)
+        steered = talk.of(Steered)[number]
+        assert steered.message_id == f"msg_s{number}"
         assert steered.taken == (f"late {number}" in talk.reply(turn_id))
 
 
@@ -491,6 +496,12 @@ async def test_the_configuration_and_the_model_of_a_session_reach_codex(desk: De
     await talk.turn("hello")
     assert model.exchanges[-1].conversation.model == "other-model"
     await other.close()
+
+
+async def test_a_command_of_codexs_knows_its_session(desk: Desk) -> None:
+    talk = await desk.open()
+    await talk.turn("[[shell echo $ANTIPHON_SESSION_ID]] then")
+    assert talk.of(ToolEnded)[0].output["output"] == "ses_1\n"
 
 
 async def test_the_real_codex_is_not_missing_here(desk: Desk) -> None:

@@ -446,12 +446,28 @@ def test_a_steer_is_taken_when_codex_goes_on_after_it(desk: Desk) -> None:
     assert desk.hear(delta("x1", "ok"), completed("x1")) == [taken, text("turn_a", "ok"), ended("turn_a")]
 
 
+def test_what_a_steer_broke_off_and_the_model_repeats_is_said_once(desk: Desk) -> None:
+    desk.run("turn_a", "x1")
+    desk.codex.steer("turn_a", "msg_s", (Part(text="also"),))
+    said = desk.hear(
+        delta("x1", "one"), user_message("x1", "msg_s"), delta("x1", "one", "m2"), delta("x1", " two", "m2")
+    )
+    assert [each.text for each in said if isinstance(each, Text)] == ["one", " two"]
+
+
 def test_a_steer_that_codex_refuses_is_not_taken(desk: Desk) -> None:
     desk.run("turn_a", "x1")
     desk.codex.steer("turn_a", "msg_s", (Part(text="also"),))
     refused = Steered(turn_id="turn_a", message_id="msg_s", taken=False)
     assert desk.answer("turn/steer", refused="no active turn to steer") == [refused]
     assert desk.hear(completed("x1")) == [ended("turn_a")]
+
+
+def test_a_steer_whose_refusal_crosses_the_end_of_the_turn_is_told_once(desk: Desk) -> None:
+    desk.run("turn_a", "x1")
+    desk.codex.steer("turn_a", "msg_s", (Part(text="also"),))
+    assert desk.hear(completed("x1")) == [Steered(turn_id="turn_a", message_id="msg_s", taken=False), ended("turn_a")]
+    assert desk.answer("turn/steer", refused="no active turn to steer") == []
 
 
 @pytest.mark.parametrize("status", ["completed", "interrupted"])
@@ -692,6 +708,18 @@ def test_a_line_over_the_limit_of_a_turn_that_is_over_fails_no_other(desk: Desk)
     desk.hear(Overlong(size=99, head=b'{"method":"item/x","params":{"turnId":"x1",'))
     assert desk.sent() == []
     assert desk.hear(completed("x2")) == [ended("turn_b")]
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_a_line_over_the_limit_before_the_turn_has_a_name_fails_the_turn_that_begins(desk: Desk, head: bytes) -> None:
+    desk.prompt("turn_a")
+    desk.hear(Overlong(size=99, head=head))
+    desk.accept("x1")
+    desk.hear(started("x1"))
+    assert [message["method"] for message in desk.sent()] == ["turn/interrupt"]
+    [said] = desk.hear(completed("x1"))
+    assert isinstance(said, Ended)
+    assert said.error
 
 
 def test_an_answer_over_the_limit_is_a_refusal(desk: Desk) -> None:

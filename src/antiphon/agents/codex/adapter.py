@@ -18,6 +18,7 @@ from antiphon.ports.agent import AgentSpec, Capabilities, OpenFailed
 WRITER_PATIENCE_S = 5.0
 WRITER_PAUSE_S = 0.1
 """How long, and how often, a thread is asked for whose former process has not let go of it."""
+MEANWHILE_MAX = 1_000
 STDERR_SHOWN = 500
 
 
@@ -61,11 +62,9 @@ class CodexAgent:
         """
         try:
             options = CodexOptions.read({**self._table, **spec.options})
+            environment = options.variables({**spec.environment, **_told(spec)})
             process = await AgentProcess.start(
-                options.arguments(),
-                cwd=spec.cwd,
-                environment=options.variables(spec.environment),
-                line_limit=options.line_limit,
+                options.arguments(), cwd=spec.cwd, environment=environment, line_limit=options.line_limit
             )
         except (BadOptions, FileNotFoundError, StartFailed) as error:
             raise OpenFailed(str(error)) from error
@@ -144,14 +143,19 @@ class _Opening:
             try:
                 message = rpc.read(line)
             except rpc.BadLine:
-                self._meanwhile.append(line)
-                continue
-            if isinstance(message, rpc.Response):
-                if message.id == self._requests:
-                    return message.read(kind)
-            else:
-                self._meanwhile.append(line)
+                message = None
+            if isinstance(message, rpc.Response) and message.id == self._requests:
+                return message.read(kind)
+            self._meanwhile.append(line)
+            if len(self._meanwhile) > MEANWHILE_MAX:
+                raise rpc.Refused(f"Codex says much, but does not answer {method}.")
         raise rpc.Refused(f"Codex ended ({self._process.ending}) before it answered {method}.")
+
+
+def _told(spec: AgentSpec) -> dict[str, str]:
+    """What the agent, and the programs that it runs, may know of the session."""
+    told = {"ANTIPHON_SESSION_ID": spec.session_id, "ANTIPHON_SESSION_KEY": spec.session_key}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _with_stderr(text: str, process: AgentProcess) -> str:

@@ -139,7 +139,12 @@ class Conversation:
             return
         self._remark(f"Codex wrote a line of {line.size} bytes, which is over the limit.")
         named = TURN_HEAD.search(head)
-        turn = self._turns.get(named[1]) if named else self._running
+        if named is None:
+            turn = self._running or self._starting
+        elif named[1] in self._past:
+            turn = None
+        else:
+            turn = self._turns.get(named[1]) or self._starting
         if turn is not None and not turn.over:
             turn.output_lost = True
             self._give_up(turn, troubles.failed(f"Codex wrote a line of {line.size} bytes, which is over the limit."))

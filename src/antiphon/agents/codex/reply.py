@@ -6,8 +6,9 @@ SEPARATOR = "\n\n"
 class Reply:
     """The answer of one turn while it comes: several messages, each in pieces, each once more as a whole.
 
-    Messages are set apart by an empty line. When the connection to the model breaks, Codex asks again, and the model
-    says the same once more under another id: what it repeats word for word is left out.
+    Messages are set apart by an empty line. When a message breaks off (the connection to the model breaks, or a steer
+    comes in between), Codex asks again, and the model may say the same once more under another id: what it repeats word
+    for word is left out.
     """
 
     def __init__(self) -> None:
@@ -39,7 +40,7 @@ class Reply:
         return said
 
     def broke_off(self) -> None:
-        """The connection to the model broke: what is not complete may come again from its beginning."""
+        """What is not complete will not be completed; it may come again from its beginning."""
         if self._last in self._heard:
             self._repeated = self._repeated or self._heard[self._last]
         for message_id in tuple(self._heard):

@@ -121,15 +121,17 @@ class RunningCodex:
 
     async def _finish(self, reason: str) -> None:
         """See to it that nothing of Codex runs any more, then say so."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORDS_S):
-                await self._process.wait()
-        await self._process.end(0)
-        stderr = "" if self._closing else COLOURS.sub("", self._process.stderr()).strip()
-        words = filter(None, (self._conversation.broken, stderr))
-        exited = Exited(exit_code=self._process.exit_code, reason=reason, detail="\n".join(words))
-        self._unread.append(exited)
-        self._changed.set()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_WORDS_S):
+                    await self._process.wait()
+            await self._process.end(0)
+        finally:
+            stderr = "" if self._closing else COLOURS.sub("", self._process.stderr()).strip()
+            words = filter(None, (self._conversation.broken, stderr))
+            exited = Exited(exit_code=self._process.exit_code, reason=reason, detail="\n".join(words))
+            self._unread.append(exited)
+            self._changed.set()
 
     def _pass_on(self) -> None:
         """Send what the conversation wants sent, and have read what it wants said."""

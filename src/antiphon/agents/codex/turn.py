@@ -89,6 +89,7 @@ class Turn:
         for message_id, noted in self.steers.items():
             taken = noted and status != "completed"
             self._say(Steered(turn_id=self.turn_id, message_id=message_id, taken=taken))
+        self.steers.clear()
         failure = self.failure if self.output_lost or status != "completed" else None
         error = failure or problem
         cancelled = status == "interrupted" and error is None
@@ -140,8 +141,7 @@ class Turn:
         self.trouble = trouble.error
         if trouble.will_retry:
             self.retrying = troubles.endless(trouble.error)
-            self._reply.broke_off()
-            self._thoughts.broke_off()
+            self._break_off()
             self._say(Wrote(text=troubles.told(trouble.error)))
 
     def _go_on(self) -> None:
@@ -152,9 +152,17 @@ class Turn:
             self._say(Steered(turn_id=self.turn_id, message_id=message_id, taken=True))
 
     def _note(self, item: Item) -> None:
-        """Codex put a message of the user into the thread: the one that opened the turn, or a steer."""
+        """Codex put a message of the user into the thread: the one that opened the turn, or a steer.
+
+        For a steer it breaks off what the model is saying, forgets what was not complete, and asks anew.
+        """
         if item.client_id in self.steers:
             self.steers[item.client_id] = True
+            self._break_off()
+
+    def _break_off(self) -> None:
+        self._reply.broke_off()
+        self._thoughts.broke_off()
 
     def _count(self, spent: protocol.TokenUsage) -> None:
         """Take in the tokens that the whole thread has spent.

@@ -95,7 +95,7 @@ class ChatAnswer(Answer):
     def piece(self, block: Block, text: str) -> Iterator[ServerEvent]:
         yield self._chunk({"content" if block.kind == "text" else "reasoning_content": text})
 
-    def closed(self, block: Block) -> Iterator[ServerEvent]:  # noqa: ARG002 - these events have no end of a block
+    def closed(self, block: Block) -> Iterator[ServerEvent]:
         yield from ()
 
     def ended(self) -> Iterator[ServerEvent]:

@@ -64,6 +64,7 @@ def _take(message: _Message, messages: Messages) -> None:
     if message.role == "assistant":
         note = messages.call if any(part.type == "tool_use" for part in parts) else messages.answer
         note()
+    if message.role != "user":  # Claude Code tells its surroundings in the role `system`, between the others
         return
     for part in parts:
         if part.type == "tool_result":
