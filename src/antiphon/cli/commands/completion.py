@@ -45,7 +45,9 @@ _antiphon() {
         '') return 1 ;;
     esac
     for line in "${lines[@]}"; do
-        found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+        local word="${${line%%$'\t'*}//:/\\:}"
+        [[ "$line" == *$'\t'* ]] && word+=":${line#*$'\t'}"
+        found+=("$word")
     done
     _describe antiphon found
 }
@@ -92,5 +94,5 @@ def complete(context: Context, words: Sequence[str]) -> int:
             return []
 
     for word, meaning in offers(words, asked):
-        context.out.finished(f"{in_a_row(word)}\t{in_a_row(meaning)}")
+        context.out.finished("\t".join(in_a_row(part) for part in (word, meaning) if part))
     return DONE
