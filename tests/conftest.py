@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+COLLECTED = pytest.StashKey[set[str]]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--antiphon` lets the end-to-end tests drive another installation, such as the built wheel's."""
@@ -13,6 +15,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=str(Path(sys.executable).with_name("antiphon")),
         help="the antiphon command that end-to-end tests run (default: the one beside this Python)",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the names of all tests, before any of them are deselected: the manifests are compared with them."""
+    config.stash[COLLECTED] = {item.nodeid.partition("[")[0] for item in items}
+
+
+@pytest.fixture(scope="session")
+def collected_here(request: pytest.FixtureRequest) -> set[str]:
+    """The names of the tests that this run found, without their parameters."""
+    return request.config.stash[COLLECTED]
 
 
 @pytest.fixture(scope="session")
