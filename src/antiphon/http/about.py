@@ -43,7 +43,7 @@ async def show_health(_call: Call) -> Response:
 async def show_readiness(call: Call) -> Response:
     """Tell whether the host takes messages: its store can be reached, and it is not shutting down."""
     status = await call.service.status()
-    if status.draining or call.edge.closing.closed:
+    if status.draining or call.edge.closing.happened:
         raise Draining("The host is shutting down and takes nothing new. Try again once it was started again.")
     return answers.answer(Health(status="ok"))
 

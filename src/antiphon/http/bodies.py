@@ -15,18 +15,21 @@ from antiphon.http.problems import RequestTimeout
 
 F = TypeVar("F", bound=BaseModel)
 
+WHOLE = "antiphon.whole"
+"""Where the server says, in a request's state, that the body had arrived before the request was handled."""
+
 ERRORS_SHOWN_MAX = 20
 SHOWN_MAX = 80
 
 
-async def read(receive: Receive, declared: str | None, limit: int, seconds: float) -> bytes:
+async def read(receive: Receive, declared: str | None, limit: int, seconds: float | None) -> bytes:
     """The whole body.
 
     Args:
         receive: The request's channel.
         declared: The `Content-Length`, if there is one. A body that declares too much is refused unread.
         limit: The most bytes that are taken.
-        seconds: How long it may take to arrive.
+        seconds: How long it may take to arrive; None when all of it is there.
 
     Raises:
         TooLarge: It is larger than the limit.
@@ -35,6 +38,8 @@ async def read(receive: Receive, declared: str | None, limit: int, seconds: floa
     """
     if declared and declared.isdecimal() and int(declared) > limit:
         raise _too_large(limit)
+    if seconds is None:
+        return await _collect(receive, limit)
     try:
         async with asyncio.timeout(seconds):
             return await _collect(receive, limit)

@@ -1,20 +1,23 @@
 """One request, as the routes see it: names from its path, headers, query and body, each checked when asked for."""
 
 import re
+from collections.abc import Awaitable
 from typing import TypeVar, cast
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
 
 from antiphon.core.errors import InvalidRequest, NotFound
 from antiphon.core.names import key_problem
 from antiphon.host.service import Service
-from antiphon.http import bodies, headers
+from antiphon.http import bodies, headers, presence
 from antiphon.http.edge import Edge, Principal
 from antiphon.http.forms import Query
 
 Q = TypeVar("Q", bound=Query)
+T = TypeVar("T")
 F = TypeVar("F", bound=BaseModel)
 
 PRINCIPAL = "antiphon.principal"
@@ -24,12 +27,11 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 class Call(Request):
-    """A request that has passed the guard."""
+    """A request that has passed the guard; `edge` is what the app was made with."""
 
-    @property
-    def edge(self) -> Edge:
-        """What the app was made with."""
-        return cast("Edge", self.app.state.edge)
+    def __init__(self, scope: Scope, receive: Receive, send: Send, edge: Edge) -> None:
+        super().__init__(scope, receive, send)
+        self.edge = edge
 
     @property
     def service(self) -> Service:
@@ -104,7 +106,9 @@ class Call(Request):
 
     async def raw_body(self, limit: int, seconds: float) -> bytes:
         """The body, at most `limit` bytes of it."""
-        return await bodies.read(self.receive, self.headers.get("content-length"), limit, seconds)
+        whole = self.scope.get("state", {}).get(bodies.WHOLE, False)
+        declared = self.header("content-length")
+        return await bodies.read(self.receive, declared, limit, None if whole else seconds)
 
     async def parsed(self, form: type[F]) -> F:
         """The body as a form. Raises what `bodies.read` and `bodies.parse` raise."""
@@ -113,10 +117,22 @@ class Call(Request):
 
     def wait_s(self) -> float | None:
         """How long the client prefers to wait; None for not at all."""
-        values = self.headers.getlist("prefer")
+        values = self.header_values("prefer")
         return headers.preferred_wait_s(values, self.edge.limits.wait_s) if values else None
+
+    async def while_present(self, wait: Awaitable[T]) -> T | None:
+        """What `wait` gives, or None when the door closes first. Raises `presence.Left` when the client goes first."""
+        return await presence.while_present(wait, self.scope, self.receive, self.edge.closing)
 
     def wants_events(self) -> bool:
         """Whether the client asks for an event stream."""
-        accept = self.headers.get("accept")
-        return accept is not None and "event-stream" in accept.lower() and headers.wants_events([accept])
+        return headers.wants_events(self.header_values("accept"))
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header, whose name is given in lower case."""
+        return next(iter(self.header_values(name)), None)
+
+    def header_values(self, name: str) -> list[str]:
+        """Every value of a header, whose name is given in lower case."""
+        wanted = name.encode()
+        return [value.decode("latin-1") for given, value in self.scope["headers"] if given == wanted]

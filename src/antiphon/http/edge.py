@@ -1,12 +1,9 @@
 """What every request meets at the door: the service behind it, who may come in, the limits, and the door's closing."""
 
-import asyncio
-import contextlib
-from collections.abc import Generator
-
 import msgspec
 
 from antiphon.host.service import Service
+from antiphon.http.presence import Ending
 from antiphon.http.token_store import Scope, TokenStore
 from antiphon.telemetry.metrics import Metrics
 
@@ -50,37 +47,6 @@ class Principal(msgspec.Struct, frozen=True):
     scope: Scope
 
 
-class Closing:
-    """The closing of the door. Whoever waits in it is told and stops waiting; nothing that was accepted is touched."""
-
-    def __init__(self) -> None:
-        self.closed = False
-        self._waiting: set[asyncio.Timeout] = set()
-
-    def close(self) -> None:
-        """End all waiting and all streams, now and from now on."""
-        self.closed = True
-        for patience in self._waiting:
-            expire(patience)
-
-    @contextlib.contextmanager
-    def ends(self, patience: asyncio.Timeout) -> Generator[None]:
-        """Let the closing end a timeout that has been entered."""
-        if self.closed:
-            expire(patience)
-        self._waiting.add(patience)
-        try:
-            yield
-        finally:
-            self._waiting.discard(patience)
-
-
-def expire(patience: asyncio.Timeout) -> None:
-    """Let a timeout that has been entered be over at once. Nothing happens to one that is over already."""
-    if not patience.expired():
-        patience.reschedule(asyncio.get_running_loop().time())
-
-
 class Edge:
     """All that the routes need. One for each app, at `app.state.edge`."""
 
@@ -89,4 +55,4 @@ class Edge:
         self.tokens = tokens
         self.limits = limits
         self.metrics = metrics
-        self.closing = Closing()
+        self.closing = Ending()

@@ -14,7 +14,7 @@ GROUP = Group("events")
 
 def _after(call: Call, query: EventsQuery) -> str | None:
     """Where to go on. A browser that comes back sends the same query again, so `Last-Event-ID` counts more."""
-    return call.headers.get("last-event-id") or query.after
+    return call.header("last-event-id") or query.after
 
 
 @GROUP.route(

@@ -64,7 +64,10 @@ def idempotency_key(values: list[str]) -> str | None:
 
 def wants_events(accept: Iterable[str]) -> bool:
     """Whether `Accept` asks for an event stream, be it among other types."""
-    for item in ",".join(accept).split(","):
+    accepted = ",".join(accept)
+    if "/event-stream" not in accepted.lower():
+        return False
+    for item in accepted.split(","):
         media_type, *parameters = (part.strip().lower() for part in item.split(";"))
         if media_type == "text/event-stream":
             weight = next((part[2:] for part in parameters if part.startswith("q=")), "1")

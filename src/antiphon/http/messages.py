@@ -8,7 +8,6 @@ from antiphon.host.views import Receipt
 from antiphon.http import answers, bodies, headers
 from antiphon.http.call import Call
 from antiphon.http.forms import Birth, EditMessage, SendMessage
-from antiphon.http.presence import while_present
 from antiphon.http.routes import Description, Group
 from antiphon.http.sse import EventStream
 
@@ -52,7 +51,7 @@ async def send_message(call: Call) -> Response:
     is refused. With `create` a session is started when there is none under the key.
     """
     ref = call.ref()
-    key = headers.idempotency_key(call.headers.getlist("idempotency-key"))
+    key = headers.idempotency_key(call.header_values("idempotency-key"))
     form = await call.parsed(SendMessage)
     digest = bodies.digest(form) if key else None
     new = form.new(idempotency_key=key, digest=digest, sender=call.principal.name)
@@ -76,7 +75,7 @@ async def _waited(call: Call, receipt: Receipt, *, accepted: int) -> Response:
     service, ended = call.service, receipt
     if receipt.state not in answers.ENDED:
         wait = service.wait_message(receipt.id, seconds)
-        ended = await while_present(wait, call.receive, call.edge.closing) or await service.receipt(receipt.id)
+        ended = await call.while_present(wait) or await service.receipt(receipt.id)
     status = 200 if ended.state in answers.ENDED else 202
     return answers.receipt(ended, status, applied=headers.applied_wait(seconds))
 

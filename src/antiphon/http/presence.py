@@ -1,21 +1,53 @@
 """Waiting on behalf of a client, for as long as it is there and the door is open."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar, cast
+import contextlib
+from collections.abc import Awaitable, Generator
+from typing import TypeVar
 
-from starlette.types import Receive
-
-from antiphon.http.edge import Closing, expire
+from starlette.types import Receive, Scope
 
 T = TypeVar("T")
+
+LEAVING = "antiphon.leaving"
+"""Where the server leaves, in a request's state, the `Ending` that is its client's leaving."""
 
 
 class Left(Exception):
     """The client has gone, so nobody is there to be answered. What was accepted goes on."""
 
 
-async def while_present(wait: Awaitable[T], receive: Receive, closing: Closing) -> T | None:
+class Ending:
+    """Something that ends waiting when it happens: the closing of the door, or a client's leaving."""
+
+    def __init__(self) -> None:
+        self.happened = False
+        self._waiting: set[asyncio.Timeout] = set()
+
+    def happen(self) -> None:
+        """End all waiting, now and from now on."""
+        self.happened = True
+        for patience in self._waiting:
+            _expire(patience)
+
+    @contextlib.contextmanager
+    def ends(self, patience: asyncio.Timeout) -> Generator[None]:
+        """Let a timeout that has been entered expire when it happens."""
+        if self.happened:
+            _expire(patience)
+        self._waiting.add(patience)
+        try:
+            yield
+        finally:
+            self._waiting.discard(patience)
+
+
+def _expire(patience: asyncio.Timeout) -> None:
+    if not patience.expired():
+        patience.reschedule(asyncio.get_running_loop().time())
+
+
+async def while_present(wait: Awaitable[T], scope: Scope, receive: Receive, closing: Ending) -> T | None:
     """What `wait` gives, or None when the door closes first.
 
     Only the waiting ends when the client goes (P6). The request's body must have been received whole before.
@@ -23,40 +55,31 @@ async def while_present(wait: Awaitable[T], receive: Receive, closing: Closing) 
     Raises:
         Left: The client went first.
     """
-    client = _Client()
+    leaving: Ending | None = scope.get("state", {}).get(LEAVING)
+    if leaving is not None:
+        return await _until(wait, closing, leaving)
+    leaving = Ending()
+    watch = asyncio.get_running_loop().create_task(_watch(receive, leaving))
+    try:
+        return await _until(wait, closing, leaving)
+    finally:
+        watch.cancel()
+        await asyncio.wait({watch})
+
+
+async def _until(wait: Awaitable[T], closing: Ending, leaving: Ending) -> T | None:
     try:
         async with asyncio.timeout(None) as patience:
-            with closing.ends(patience):
-                async with asyncio.TaskGroup() as group:
-                    watch = group.create_task(client.watch(receive, patience))
-                    try:
-                        return await wait
-                    finally:
-                        watch.cancel()
+            with closing.ends(patience), leaving.ends(patience):
+                return await wait
     except TimeoutError:
-        if client.left:
+        if leaving.happened:
             raise Left from None
         return None
-    except ExceptionGroup as errors:
-        raise _first(errors) from None
 
 
-def _first(errors: ExceptionGroup[Exception]) -> Exception:
-    """The error that made a task group fail: what follows it is only cancellation."""
-    while isinstance(first := errors.exceptions[0], ExceptionGroup):
-        errors = cast("ExceptionGroup[Exception]", first)
-    return first
-
-
-class _Client:
-    """Whether the client is still there."""
-
-    def __init__(self) -> None:
-        self.left = False
-
-    async def watch(self, receive: Receive, patience: asyncio.Timeout) -> None:
-        """End the patience once the client has gone."""
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        self.left = True
-        expire(patience)
+async def _watch(receive: Receive, leaving: Ending) -> None:
+    """Ask a server that does not tell by itself."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    leaving.happen()

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
 
 from antiphon.core.errors import AntiphonError
@@ -152,8 +151,3 @@ def refusal(error: AntiphonError, headers: dict[str, str] | None = None) -> Resp
     """The answer that refuses."""
     content = msgspec.json.encode(document(error))
     return Response(content, status_of(error), headers_of(error) | (headers or {}), MEDIA_TYPE)
-
-
-def internal(_request: Request, _exception: Exception) -> Response:
-    """The answer to what nobody foresaw. It tells nothing of the inside."""
-    return refusal(Internal("The host made a mistake; its log says which. Whatever was accepted before is safe."))

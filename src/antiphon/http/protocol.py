@@ -9,7 +9,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from antiphon.core.errors import AntiphonError, InvalidRequest
 from antiphon.http import problems
+from antiphon.http.bodies import WHOLE
 from antiphon.http.edge import Limits
+from antiphon.http.presence import LEAVING, Ending
 from antiphon.http.sse import ABORT
 
 
@@ -34,6 +36,7 @@ class Protocol(HttpToolsProtocol):
         """Begin, unless there are too many."""
         super().connection_made(transport)
         self._in_head, self._head_size = True, 0
+        self._leaving = Ending()
         self._patience: asyncio.TimerHandle | None = None
         self._expect_head()
         if len(self.connections) > self.limits.connections:
@@ -43,6 +46,7 @@ class Protocol(HttpToolsProtocol):
         """Forget the connection."""
         self._head_came()
         super().connection_lost(exc)
+        self._leaving.happen()
 
     def data_received(self, data: bytes) -> None:
         """Take what came. A head that does not end is refused before it fills the memory."""
@@ -55,7 +59,7 @@ class Protocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
-        self.scope.setdefault("state", {})[ABORT] = self.transport.abort
+        self.scope.setdefault("state", {}).update({ABORT: self.transport.abort, LEAVING: self._leaving})
         self._expect_head()
 
     def on_headers_complete(self) -> None:
@@ -67,6 +71,7 @@ class Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Its body is there; what follows is another head."""
         self._in_head, self._head_size = True, 0
+        self.scope.setdefault("state", {})[WHOLE] = True
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:

@@ -1,14 +1,11 @@
-"""Routes: FastAPI's, without the dependency machinery on the way of a request, and with their description as data."""
+"""Routes: handlers, with what they take and give as data, from which the OpenAPI document is made."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 from fastapi.routing import APIRoute
 from starlette.responses import Response
-from starlette.routing import BaseRoute
-from starlette.routing import Route as StarletteRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from antiphon.http.call import Call
 from antiphon.http.forms import Form, NoQuery, Query
@@ -45,7 +42,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Route(APIRoute):
-    """One route. Its handler reads the request by itself, so nothing of FastAPI runs between router and handler."""
+    """One route. Its handler reads the request by itself, and the dispatcher calls it: FastAPI only describes it."""
 
     def __init__(self, method: str, path: str, handler: Handler, description: Description, tag: str) -> None:
         """Make a route of a handler. The first line of its docstring is the operation's summary, the rest its text."""
@@ -62,8 +59,8 @@ class Route(APIRoute):
             description=" ".join(more.split()),
             tags=[tag],
         )
+        self.handler = handler
         self.told = description
-        self.app = _direct(handler, without_query=description.query is NoQuery)
 
 
 class Group(list[Route]):
@@ -81,20 +78,3 @@ class Group(list[Route]):
             return handler
 
         return add
-
-
-def _direct(handler: Handler, *, without_query: bool) -> ASGIApp:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        call = Call(scope, receive, send)
-        if without_query and scope["query_string"]:
-            call.query(NoQuery)
-        response = await handler(call)
-        await response(scope, receive, send)
-
-    return app
-
-
-def allowed_methods(routes: Iterable[BaseRoute], path: str) -> list[str]:
-    """The methods under which a raw path is served."""
-    found = [route for route in routes if isinstance(route, StarletteRoute) and route.path_regex.match(path)]
-    return sorted({method for route in found for method in route.methods or ()})

@@ -58,7 +58,7 @@ class Server:
         No connection is accepted from here on, streams end, and whoever waits is told how things stand. Requests in
         flight have `grace_s` to be answered, then they are cut off. Returns once `serve` has ended.
         """
-        self._edge.closing.close()
+        self._edge.closing.happen()
         self._config.timeout_graceful_shutdown = grace_s  # pyright: ignore[reportAttributeAccessIssue]  # any number
         self._uvicorn.should_exit = True
         await self._ended.wait()

@@ -109,7 +109,7 @@ async def change_session(call: Call) -> Response:
     `settings` are merged. Without `If-Match` the last writer of a field wins, and writers of different fields never
     disturb each other.
     """
-    ref, revision = call.ref(), headers.expected_revision(call.headers.get("if-match"))
+    ref, revision = call.ref(), headers.expected_revision(call.header("if-match"))
     form = await call.parsed(PatchSession)
     return answers.session(await call.service.patch_session(ref, form.changes(), if_match=revision))
 

@@ -116,7 +116,7 @@ class EventStream(Response):
         """Answer."""
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await while_present(self._stream(send), receive, self._edge.closing)
+            await while_present(self._stream(send), scope, receive, self._edge.closing)
             await self._send(send, b"", FAREWELL_S, more=False)
         except Left:
             pass
@@ -124,13 +124,16 @@ class EventStream(Response):
             await _cut(scope, receive)
 
     async def _stream(self, send: Send) -> None:
+        """Read and send side by side. Whatever ends one ends the other."""
         outbox = Outbox(self._edge.limits.viewer)
-        async with asyncio.TaskGroup() as group:
-            filling = group.create_task(self._fill(outbox))
-            try:
-                await self._drain(outbox, send)
-            finally:
-                filling.cancel()
+        filling = asyncio.get_running_loop().create_task(self._fill(outbox))
+        try:
+            await self._drain(outbox, send)
+        finally:
+            filling.cancel()
+            await asyncio.wait({filling})
+        if not filling.cancelled():
+            filling.result()
 
     async def _fill(self, outbox: Outbox) -> None:
         """Read the events. They are read no faster than the viewer reads, so a slow one costs no memory."""
@@ -140,7 +143,8 @@ class EventStream(Response):
                     await outbox.put(piece)
         except AntiphonError as error:
             await outbox.put(problem_frame(error))
-        outbox.end()
+        finally:
+            outbox.end()
 
     async def _drain(self, outbox: Outbox, send: Send) -> None:
         """Send what was read, and a sign of life after every silence, until there is no more."""

@@ -6,7 +6,6 @@ from antiphon.host.views import Cancelled, TurnView
 from antiphon.http import answers, headers
 from antiphon.http.call import Call
 from antiphon.http.forms import ListQuery
-from antiphon.http.presence import while_present
 from antiphon.http.routes import Description, Group, PageOf
 
 GROUP = Group("turns")
@@ -44,7 +43,7 @@ async def show_turn(call: Call) -> Response:
         return answers.answer(turn)
     if turn.state == "running":
         wait = call.service.wait_turn(turn.id, seconds)
-        turn = await while_present(wait, call.receive, call.edge.closing) or await call.service.turn(turn.id)
+        turn = await call.while_present(wait) or await call.service.turn(turn.id)
     status = 202 if turn.state == "running" else 200
     return answers.answer(turn, status, {"preference-applied": headers.applied_wait(seconds)})
 

@@ -30,6 +30,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
+        self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._host = Info("antiphon_host", "Version and store of the host.", registry=self.registry)
         self._gauges = {
             field: Gauge(f"antiphon_{UNITS.get(field, field)}", told, registry=self.registry)
@@ -51,9 +52,17 @@ class Metrics:
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request. `route` is a template, never a path: paths hold the names of sessions."""
-        known = method if method in METHODS else "other"
-        self._requests.labels(known, route, str(status)).inc()
-        self._seconds.labels(known, route).observe(seconds)
+        counted, timed = self._series(method if method in METHODS else "other", route, status)
+        counted.inc()
+        timed.observe(seconds)
+
+    def _series(self, method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+        """The time series of a kind of answer, looked up once: to find one costs more than to count in it."""
+        found = self._known.get((method, route, status))
+        if found is None:
+            found = self._requests.labels(method, route, str(status)), self._seconds.labels(method, route)
+            self._known[method, route, status] = found
+        return found
 
     def render(self, status: HostStatus) -> bytes:
         """Everything in Prometheus' text format."""
