@@ -408,7 +408,7 @@ class Life:
         assert [message.id for message in session.inbox] == model.queue
         assert (running.turn.id if running else None) == model.turn
         assert session.resume_token == model.token
-        assert session.message_at == model.spoken_at
+        assert (session.message_at, session.last_turn) == (model.spoken_at, model.last_end)
         assert session.status() == model.status()
         assert {name: getattr(session, name) for name in model.edited} == model.edited
         assert [permission.id for permission in session.permissions] == model.pending()

@@ -15,6 +15,19 @@ LIVES = 5000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 150
 COMMANDS = 250
 
 
+@pytest.mark.parametrize("seed", range(LIVES))
+def test_whatever_happens_in_a_long_life_is_as_the_model_says(seed: int) -> None:
+    """More than Hypothesis could try. The commands of a life that went wrong are in the failure's output."""
+    fate = random.Random(seed)
+    life = Life(fate.randrange, print)
+    for _ in range(COMMANDS):
+        fate.choice(fate.choice((CLIENTS, OWNER, AGENT)))(life)
+        life.check()
+        if life.model.gone and not fate.randrange(20):
+            break
+    life.end()
+
+
 def _drawn(data: st.DataObject) -> Callable[[int], int]:
     def choose(n: int) -> int:
         return data.draw(st.integers(0, n - 1))
@@ -57,16 +70,3 @@ class CoreMachine(RuleBasedStateMachine):
 
 
 TestCoreMachine = CoreMachine.TestCase
-
-
-@pytest.mark.parametrize("seed", range(LIVES))
-def test_whatever_happens_in_a_long_life_is_as_the_model_says(seed: int) -> None:
-    """What Hypothesis can't reach in short lives. The commands of one that went wrong are in the failure's output."""
-    fate = random.Random(seed)
-    life = Life(fate.randrange, print)
-    for _ in range(COMMANDS):
-        fate.choice(fate.choice((CLIENTS, OWNER, AGENT)))(life)
-        life.check()
-        if life.model.gone and not fate.randrange(20):
-            break
-    life.end()
