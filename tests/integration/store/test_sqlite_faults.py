@@ -293,3 +293,23 @@ async def test_closing_leaves_no_thread_no_log_and_no_lock(data_dir: Path) -> No
     again = await SqliteStore.open(data_dir, clock=CountingClock())
     assert await again.load("ses_1") is not None
     await again.close()
+
+
+async def test_what_is_given_up_does_not_gather_before_a_disk_that_hangs(
+    data_dir: Path, disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon.store.sqlite.store.WAITING", 3)
+    store = await SqliteStore.open(data_dir, clock=CountingClock(), vfs=disk.name, timeout_s=0.2)
+    await store.commit(Draft("ses_0").create())
+    with disk.hanging():
+        commits = [Draft(f"ses_{number}").create() for number in range(1, 10)]
+        async with asyncio.timeout(5):
+            outcomes = await asyncio.gather(*[store.commit(commit) for commit in commits], return_exceptions=True)
+    doubts = [outcome.ids.get("in_doubt") for outcome in outcomes if isinstance(outcome, StoreUnavailable)]
+    assert sorted(doubts, key=str) == [None] * 6 + [True] * 3, "six never came to the thread"
+    async with asyncio.timeout(5):
+        for number in range(10, 20):
+            await store.commit(Draft(f"ses_{number}").create())
+    assert await store.count() <= 1 + 3 + 10
+    await store.close()
+    disk.close()

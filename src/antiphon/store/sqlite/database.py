@@ -18,6 +18,7 @@ APPLICATION_ID = 0x616E7470
 BUSY_TIMEOUT_MS = 5000
 """How long another program's lock is waited for."""
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
+CACHE_KIB = 16 * 1024
 
 
 def connect(path: Path, vfs: str | None, *, writes: bool) -> apsw.Connection:
@@ -31,6 +32,7 @@ def connect(path: Path, vfs: str | None, *, writes: bool) -> apsw.Connection:
             "synchronous = FULL",
             f"journal_size_limit = {JOURNAL_LIMIT_BYTES}",
             "wal_autocheckpoint = 0",
+            f"cache_size = -{CACHE_KIB}",
             "cell_size_check = ON",
             f"query_only = {'OFF' if writes else 'ON'}",
         ):

@@ -11,18 +11,23 @@ T = TypeVar("T")
 
 
 class Job:
-    """A command that somebody awaits. `begin` makes the command anew each time, so that it can be run again."""
+    """A command that somebody awaits.
 
-    __slots__ = ("begin", "future", "loop")
+    It keeps its place, one of so many that may wait for a thread, until the thread has done with it: not only while
+    somebody waits. Else those who give up would let ever more of them gather before a thread that hangs.
+    """
 
-    def __init__(self, begin: Callable[[], Command[Any]]) -> None:
+    __slots__ = ("begin", "future", "loop", "places")
+
+    def __init__(self, begin: Callable[[], Command[Any]], places: asyncio.Semaphore) -> None:
         self.begin = begin
+        self.places = places
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
 
 
 class Outcome(NamedTuple):
-    """What became of a job: its result, or the error that it raised."""
+    """What became of a job: its result, or the error that it raised. For one that nobody awaits, nothing."""
 
     job: Job
     result: Any = None
@@ -43,6 +48,7 @@ def deliver(outcomes: Iterable[Outcome]) -> None:
 
 def _settle(outcomes: list[Outcome]) -> None:
     for job, result, error in outcomes:
+        job.places.release()
         if job.future.done():  # whoever waited has gone
             continue
         if error is not None:

@@ -43,6 +43,7 @@ class Readers:
         connection: apsw.Connection | None = None
         while (job := self._jobs.get()) is not None:
             if job.future.cancelled():
+                deliver([Outcome(job)])
                 continue
             try:
                 connection = connection or connect(self._path, self._vfs, writes=False)

@@ -23,7 +23,7 @@ from antiphon.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 WAITING = 1024
-"""So many calls wait for each kind of thread at most; further ones wait for a place."""
+"""So many calls wait for each kind of thread at most; further ones wait for one of these places."""
 READERS = 3
 TIMEOUT_S = 30.0
 
@@ -177,10 +177,12 @@ class SqliteStore:
         """Have a command run, and wait for its outcome, both within the time limit."""
         handed_over = False
         try:
-            async with asyncio.timeout(self._timeout_s), places:
+            async with asyncio.timeout(self._timeout_s):
+                await places.acquire()
                 if self._closing.is_set():
+                    places.release()
                     raise StoreUnavailable("The store is closed.")
-                job = Job(begin)
+                job = Job(begin, places)
                 threads.submit(job)
                 handed_over = True
                 return await job.future

@@ -53,19 +53,18 @@ class Writer:
         going = True
         while going:
             batch, going = self._gather()
-            if batch:
-                deliver(self._write(batch))
-                self._checkpoint(CHECKPOINT_PAGES)
+            wanted, given_up = _told_apart(batch)
+            deliver([*self._write(wanted), *[Outcome(job) for job in given_up]])
+            self._checkpoint(CHECKPOINT_PAGES)
         self._checkpoint(1)
         self._give_up_connection()
 
     def _gather(self) -> tuple[list[Job], bool]:
-        """What waits now, at least one job; and whether there will be more."""
+        """What waits now, and whether there will be more."""
         batch: list[Job] = []
         job = self._jobs.get()
         while job is not None:
-            if not job.future.cancelled():
-                batch.append(job)
+            batch.append(job)
             if len(batch) >= BATCH:
                 return batch, True
             try:
@@ -76,6 +75,8 @@ class Writer:
 
     def _write(self, batch: list[Job]) -> list[Outcome]:
         """Run a batch in one transaction, each job in a savepoint of its own."""
+        if not batch:
+            return []
         committing = False
         try:
             connection = self._open()
@@ -164,6 +165,15 @@ class Writer:
         self._log_pages = 0
         if connection is not None:
             close(connection)
+
+
+def _told_apart(batch: list[Job]) -> tuple[list[Job], list[Job]]:
+    """The jobs that somebody awaits, and the others."""
+    given_up = [job.future.cancelled() for job in batch]
+    return (
+        [job for job, gone in zip(batch, given_up, strict=True) if not gone],
+        [job for job, gone in zip(batch, given_up, strict=True) if gone],
+    )
 
 
 def close(connection: apsw.Connection) -> None:
