@@ -8,8 +8,10 @@ from antiphon.core.errors import InvalidRequest
 IDEMPOTENCY_KEY_MAX = 255
 
 _PREFERENCES = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+')
-_WAIT = re.compile(r'\s*wait\s*=\s*(?P<quote>"?)(?P<seconds>\d{1,9}(?:\.\d{1,3})?)(?P=quote)\s*(?:;.*)?', re.IGNORECASE)
-_REVISION = re.compile(r'(?P<quote>"?)(?P<revision>\d{1,15})(?P=quote)')
+_WAIT = re.compile(
+    r'\s*wait\s*=\s*(?P<quote>"?)(?P<seconds>[0-9]{1,9}(?:\.[0-9]{1,3})?)(?P=quote)\s*(?:;.*)?', re.IGNORECASE
+)
+_REVISION = re.compile(r'(?P<quote>"?)(?P<revision>[0-9]{1,15})(?P=quote)')
 _NO_WEIGHT = re.compile(r"0(\.0{0,3})?")
 
 
