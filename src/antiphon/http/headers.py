@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from antiphon.core.errors import InvalidRequest
 
 IDEMPOTENCY_KEY_MAX = 255
+PREFERENCES_MAX = 1024
+"""Longer ones are not understood: the time to read quoted ones grows with the square of their length."""
 
 _PREFERENCES = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*")+')
 _WAIT = re.compile(
@@ -21,7 +23,10 @@ def preferred_wait_s(values: Iterable[str], longest_s: float) -> float | None:
     RFC 7240 section 2: of several the first counts, and what can't be understood is ignored; the answer then has no
     `Preference-Applied`. Fractions of a second are taken too.
     """
-    for preference in _PREFERENCES.findall(",".join(values)):
+    preferences = ",".join(values)
+    if len(preferences) > PREFERENCES_MAX:
+        return None
+    for preference in _PREFERENCES.findall(preferences):
         name = preference.partition("=")[0].strip().lower()
         if name == "wait":
             found = _WAIT.fullmatch(preference)

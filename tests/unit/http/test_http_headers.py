@@ -32,6 +32,7 @@ from antiphon.http.headers import (
         ([",,;="], None),
         (["wait=999999999"], 3600),
         (["wait=0"], 0),
+        (["x" * 1024 + ", wait=1"], None),
     ],
 )
 def test_the_preferred_wait_is_the_first_that_can_be_understood(values: list[str], seconds: float | None) -> None:
