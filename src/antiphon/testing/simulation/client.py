@@ -1,0 +1,256 @@
+"""Simulated clients: each does one thing after another, at its own pace, and notes what it was told."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from antiphon.core.errors import AntiphonError, Conflict, StoreUnavailable
+from antiphon.host.host import Host
+from antiphon.host.service import NewMessage, NewSession
+from antiphon.host.views import Receipt
+from antiphon.testing.simulation.ledger import Attempt, Patch
+from antiphon.testing.simulation.wire import Gone
+from antiphon.testing.simulation.world import AGENTS, World
+
+T = TypeVar("T")
+
+MODES = (None, "queue", "queue", "refuse", "steer", "steer", "collect", "collect", "interrupt", "rollback")
+TRIES_MAX = 4
+SLACK_S = 3.0
+"""How much longer than it was asked to a wait may take: for its reads of a slow store."""
+
+
+class Client:
+    """One client. Several of them share the sessions of a simulation."""
+
+    def __init__(self, world: World, number: int, refs: tuple[str, ...]) -> None:
+        self._world = world
+        self._ledger = world.ledger
+        self._dice = world.dice(f"client {number}")
+        self._name = f"client{number}"
+        self._refs = refs
+        self._known: list[str] = []
+        self._actions: tuple[tuple[int, Callable[[], Awaitable[None]]], ...] = (
+            (30, self._send),
+            (6, self._send_at_once),
+            (10, self._wait),
+            (10, self._cancel),
+            (8, self._patch),
+            (4, self._withdraw),
+            (4, self._edit),
+            (3, self._reorder),
+            (5, self._answer),
+            (4, self._look),
+            (3, self._wait_turn),
+            (2, self._clear),
+            (2, self._stop),
+            (2, self._resume),
+            (1, self._delete),
+            (1, self._copy),
+        )
+
+    async def live(self, actions: int) -> None:
+        """Do so many things."""
+        weights = [weight for weight, _ in self._actions]
+        for _ in range(actions):
+            await asyncio.sleep(self._dice.choice((0.0, 0.0, 0.05, 0.4)) * self._dice.random())
+            action = self._dice.choices(self._actions, weights)[0][1]
+            try:
+                await action()
+            except Gone:
+                continue
+            except AntiphonError as error:
+                self._world.trace.note(self._name, "refused", error.code)
+
+    # Asking
+
+    def _ref(self) -> str:
+        return self._dice.choice(self._refs)
+
+    async def _call(self, what: str, work: Callable[[Host], Coroutine[Any, Any, T]]) -> T:
+        self._world.trace.note(self._name, what)
+        return await self._world.call(what, work)
+
+    def _saw(self, receipt: Receipt) -> Receipt:
+        self._world.trace.note(self._name, "sees", receipt.id, receipt.state, receipt.turn_id or "-")
+        self._ledger.receipts.append(receipt)
+        if receipt.id not in self._known:
+            self._known.append(receipt.id)
+        return receipt
+
+    def _message(self) -> str:
+        """A message that it, or somebody, knows of; lately sent ones more often."""
+        known = self._known[-3:] or [receipt.id for receipt in self._ledger.receipts[-5:]]
+        if not known:
+            raise Gone("it knows of none")
+        return self._dice.choice(known)
+
+    # Messages
+
+    async def _send(self) -> None:
+        token, ref, mode = self._ledger.token(), self._ref(), self._dice.choice(MODES)
+        key = f"key-{token}" if self._dice.random() < 0.5 else None
+        receipt = await self._tries(token, ref, mode, key)
+        if receipt and self._dice.random() < 0.5:
+            await self._wait_for(receipt.id)
+
+    async def _send_at_once(self) -> None:
+        """The same message several times at once, as impatient clients do; perhaps another one under its key."""
+        token, ref, mode = self._ledger.token(), self._ref(), self._dice.choice(MODES)
+        tokens = [token] * self._dice.randint(2, 3)
+        if self._dice.random() < 0.3:
+            tokens.append(self._ledger.token())
+        tries = [self._tries(each, ref, mode, f"key-{token}") for each in tokens]
+        await asyncio.gather(*tries)
+
+    async def _tries(self, token: str, ref: str, mode: str | None, key: str | None) -> Receipt | None:
+        """Send, and where there is a key send again until there is an answer."""
+        for _ in range(TRIES_MAX if key else 1):
+            attempt = Attempt(token=token, ref=ref, key=key, when_busy=mode)
+            self._ledger.attempts.append(attempt)
+            try:
+                receipt = await self._try(attempt)
+            except Gone:
+                await asyncio.sleep(0.3 * self._dice.random())
+            except AntiphonError as error:
+                doubtful = bool(error.ids.get("in_doubt"))
+                attempt.outcome, attempt.code = ("unknown" if doubtful else "refused"), error.code
+                self._world.trace.note(self._name, "refused", error.code)
+                if not isinstance(error, StoreUnavailable | Conflict):
+                    return None
+            else:
+                attempt.outcome, attempt.receipt = "accepted", receipt
+                return self._saw(receipt)
+        return None
+
+    async def _try(self, attempt: Attempt) -> Receipt:
+        text, mode, key, ref = attempt.token, attempt.when_busy, attempt.key, attempt.ref
+        message = NewMessage(text=text, when_busy=mode, idempotency_key=key, digest=f"{text}/{mode}", sender=self._name)
+        create = NewSession(agent=self._dice.choice(tuple(AGENTS)), key=ref)
+        what = f"send {text} {mode} {key or ''} to {ref}"
+        return await self._call(what, lambda host: host.send(ref, message, create=create))
+
+    async def _wait(self) -> None:
+        await self._wait_for(self._message())
+
+    async def _wait_for(self, message_id: str) -> None:
+        seconds = self._dice.choice((0.0, 0.3, 2.0, 20.0))
+        began = self._world.clock.monotonic()
+        what = f"wait {message_id} {seconds}"
+        receipt = self._saw(await self._call(what, lambda host: host.wait_message(message_id, seconds)))
+        took = self._world.clock.monotonic() - began
+        if took > seconds + SLACK_S:
+            self._ledger.finding(f"P6: a wait of {seconds} s for {message_id} takes {took:.1f} s")
+        if receipt.ended_at is None and took < seconds - 0.001:
+            self._ledger.finding(f"P3: a wait of {seconds} s for {message_id} ends after {took:.1f} s: {receipt.state}")
+
+    async def _look(self) -> None:
+        message_id, ref = self._message(), self._ref()
+        self._saw(await self._call("receipt", lambda host: host.receipt(message_id)))
+        await self._call("transcript", lambda host: host.transcript(ref))
+        await self._call("queue", lambda host: host.queue(ref))
+        await self._call("status", lambda host: host.status())
+
+    async def _withdraw(self) -> None:
+        message_id = self._message()
+        receipt = self._saw(await self._call(f"withdraw {message_id}", lambda host: host.withdraw_message(message_id)))
+        if receipt.state != "withdrawn":
+            self._ledger.finding(f"P3: {message_id} was withdrawn and is {receipt.state}")
+
+    async def _edit(self) -> None:
+        message_id, mode = self._message(), self._dice.choice((None, None, "queue", "collect", "interrupt"))
+        text = self._ledger.token()
+        self._ledger.edits[text] = message_id
+        what = f"edit {message_id} {text} {mode}"
+        self._saw(await self._call(what, lambda host: host.edit_message(message_id, text=text, when_busy=mode)))
+
+    async def _reorder(self) -> None:
+        ref = self._ref()
+        waiting = [receipt.id for receipt in (await self._call("queue", lambda host: host.queue(ref))).items]
+        self._dice.shuffle(waiting)
+        if len(waiting) > 1:
+            await self._call(f"reorder {ref}", lambda host: host.reorder(ref, tuple(waiting)))
+
+    # Turns
+
+    async def _turn(self) -> str:
+        ref = self._ref()
+        view = await self._call(f"session {ref}", lambda host: host.session(ref))
+        ended = [receipt.turn_id for receipt in self._ledger.receipts[-8:] if receipt.turn_id]
+        turn_id = view.turn_id or (self._dice.choice(ended) if ended else None)
+        if turn_id is None:
+            raise Gone("nothing runs")
+        return turn_id
+
+    async def _cancel(self) -> None:
+        turn_id = await self._turn()
+        self._ledger.cancels.add(turn_id)
+        done = await self._call(f"cancel {turn_id}", lambda host: host.cancel_turn(turn_id))
+        self._world.trace.note(self._name, "cancelled", turn_id, done.state, done.confirmed)
+        if not done.confirmed:
+            return
+        self._ledger.confirmed[turn_id] = done.state
+        if self._world.machine.works_on(turn_id):
+            self._ledger.finding(f"P9: the cancel of {turn_id} is confirmed while its agent works on it")
+
+    async def _wait_turn(self) -> None:
+        turn_id, seconds = await self._turn(), self._dice.choice((0.0, 2.0, 20.0))
+        began = self._world.clock.monotonic()
+        turn = await self._call(f"wait {turn_id} {seconds}", lambda host: host.wait_turn(turn_id, seconds))
+        took = self._world.clock.monotonic() - began
+        if took > seconds + SLACK_S or (turn.ended_at is None and took < seconds - 0.001):
+            self._ledger.finding(f"P3: a wait of {seconds} s for {turn_id} ends after {took:.1f} s: {turn.state}")
+
+    async def _answer(self) -> None:
+        asked = await self._call("permissions", lambda host: host.permissions(state="pending"))
+        if not asked.items:
+            return
+        permission_id = self._dice.choice(asked.items).id
+        decision = self._dice.choice(("allow", "deny"))
+        await self._call(
+            f"answer {permission_id}",
+            lambda host: host.answer_permission(
+                permission_id, decision=decision, option_id=None, note=None, by=self._name
+            ),
+        )
+
+    # Sessions
+
+    async def _patch(self) -> None:
+        ref, token, changes = self._ref(), self._ledger.token(), dict[str, Any]()
+        field = self._dice.choice(("title", "label", "setting", "model"))
+        changes = {"title": {"title": token}, "model": {"model": token}, "label": {"labels": {self._name: token}}}.get(
+            field, {"settings": {self._name: token}}
+        )
+        strict = self._dice.random() < 0.3
+        revision = (await self._call("session", lambda host: host.session(ref))).revision if strict else None
+        patch = Patch(value=token, changes=changes)
+        self._ledger.patches.append(patch)
+        try:
+            await self._call(f"patch {ref} {field}", lambda host: host.patch_session(ref, changes, if_match=revision))
+        except AntiphonError as error:
+            patch.outcome = "unknown" if error.ids.get("in_doubt") else "refused"
+            raise
+        patch.outcome = "accepted"
+
+    async def _want(self, what: str, work: Callable[[Host, str], Coroutine[Any, Any, object]]) -> None:
+        ref = self._ref()
+        self._ledger.wanted.add(what)
+        await self._call(f"{what} {ref}", lambda host: work(host, ref))
+
+    async def _clear(self) -> None:
+        await self._want("clear", lambda host, ref: host.clear_session(ref))
+
+    async def _stop(self) -> None:
+        await self._want("stop", lambda host, ref: host.stop_session(ref))
+
+    async def _resume(self) -> None:
+        await self._want("resume", lambda host, ref: host.resume_session(ref))
+
+    async def _delete(self) -> None:
+        await self._want("delete", lambda host, ref: host.delete_session(ref))
+
+    async def _copy(self) -> None:
+        ref = self._ref()
+        exported = await self._call(f"export {ref}", lambda host: host.export_session(ref))
+        await self._call(f"import {ref}", lambda host: host.import_session(exported))

@@ -1,0 +1,210 @@
+"""One simulation from its seed to its verdict."""
+
+import asyncio
+import gc
+
+import msgspec
+
+from antiphon.core.errors import AntiphonError
+from antiphon.host.host import Host
+from antiphon.testing.simulation.checker import check
+from antiphon.testing.simulation.client import Client
+from antiphon.testing.simulation.loop import Stuck, VirtualLoop
+from antiphon.testing.simulation.viewer import Overseer, Viewer
+from antiphon.testing.simulation.wire import Gone
+from antiphon.testing.simulation.world import World
+
+SETTLE_S = 90.0
+LIMIT_S = 900.0
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a simulation came to.
+
+    Attributes:
+        findings: Every promise that was broken, in words; none is how it should be.
+        digest: Equal for two simulations that went the same way.
+        trace: What happened, line by line; only when it was asked for, or something was found.
+        seconds: How much virtual time it took.
+        commits, messages, deaths: How much there was of each.
+    """
+
+    seed: int
+    findings: tuple[str, ...]
+    digest: str
+    trace: tuple[str, ...]
+    seconds: float
+    commits: int
+    messages: int
+    deaths: int
+
+
+def simulate(seed: int, *, trace: bool = False) -> Outcome:
+    """Run the simulation of a seed. Equal seeds go the same way, in whichever process."""
+    loop = VirtualLoop()
+    collecting = gc.isenabled()
+    gc.disable()  # no destructor runs at a moment of its own
+    try:
+        world = World(seed, loop)
+        with world.watched_log():
+            _play(world, Simulation(world))
+        return _outcome(world, trace=trace)
+    finally:
+        loop.close()
+        if collecting:
+            gc.enable()
+
+
+def _play(world: World, simulation: "Simulation") -> None:
+    loop = world.loop
+    try:
+        loop.run_until_complete(asyncio.wait_for(simulation.run(), LIMIT_S))
+    except Stuck as error:
+        world.ledger.finding(f"P11: stuck: {error}")
+    except TimeoutError:
+        world.ledger.finding(f"P11: not over after {LIMIT_S} s")
+    _end_tasks(world)
+
+
+def _end_tasks(world: World) -> None:
+    """Nothing may outlive a simulation."""
+    loop = world.loop
+    for _ in range(50):
+        left = sorted((task for task in asyncio.all_tasks(loop) if not task.done()), key=lambda task: task.get_name())
+        if not left:
+            break
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+
+
+def _outcome(world: World, *, trace: bool) -> Outcome:
+    findings = tuple(dict.fromkeys(world.ledger.findings))
+    return Outcome(
+        seed=world.seed,
+        findings=findings,
+        digest=world.trace.digest(),
+        trace=tuple(world.trace.lines()) if trace or findings else (),
+        seconds=world.loop.seconds,
+        commits=world.shelf.commits,
+        messages=sum(len(story.messages) for story in world.shelf.chronicle.stories.values()),
+        deaths=world.deaths,
+    )
+
+
+class Simulation:
+    """Clients, viewers and accidents, then peace, and what must hold in it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._dice = world.dice("plot")
+        self._viewers: list[Viewer] = []
+        self._watchers: list[asyncio.Task[None]] = []
+        self._overseer = Overseer(world)
+
+    async def run(self) -> None:
+        """Everything, from the first start of the host to its end."""
+        world, dice = self._world, self._dice
+        refs = tuple(f"s{number}" for number in range(dice.randint(1, 3)))
+        count = dice.randint(2, 4)
+        clients = [Client(world, number, refs) for number in range(count)]
+        actions = dice.randint(4, 14)
+        async with asyncio.TaskGroup() as everything:
+            keeper = everything.create_task(world.keep_up())
+            self._watchers = [
+                everything.create_task(self._overseer.watch()),
+                everything.create_task(self._send_viewers(everything)),
+            ]
+            accidents = everything.create_task(self._accidents())
+            async with asyncio.TaskGroup() as group:
+                for client in clients:
+                    group.create_task(client.live(actions))
+            accidents.cancel()
+            world.weather.clear_up()
+            world.shelf.away_until = 0.0
+            world.trace.note("peace")
+            await self._settle()
+            for watcher in self._watchers:
+                watcher.cancel()
+            await world.shut_down()
+            keeper.cancel()
+        check(world, self._viewers, self._overseer)
+
+    async def _accidents(self) -> None:
+        """What happens at some time, whatever the host does."""
+        world, dice = self._world, self._dice
+        weather = world.weather
+        due = [*["kill"] * weather.kills, *["outage"] * weather.outages, *["clock"] * weather.clock_jumps]
+        dice.shuffle(due)
+        for accident in due:
+            await asyncio.sleep(1.5 * dice.random())
+            if accident == "kill":
+                world.kill()
+            elif accident == "outage":
+                world.shelf.away_until = world.clock.monotonic() + dice.random()
+            else:
+                world.clock.shift_ms += dice.randint(-600_000, 600_000)
+
+    async def _send_viewers(self, group: asyncio.TaskGroup) -> None:
+        """One viewer for every session that comes to be, as soon as it is noticed; sometimes a second."""
+        number, known = 0, set[str]()
+        while True:
+            for session_id in list(self._world.shelf.chronicle.stories):
+                if session_id in known:
+                    continue
+                known.add(session_id)
+                for _ in range(self._dice.choice((1, 1, 2))):
+                    viewer = Viewer(self._world, number, session_id)
+                    self._viewers.append(viewer)
+                    self._watchers.append(group.create_task(viewer.watch()))
+                    number += 1
+            await asyncio.sleep(0.1)
+
+    async def _settle(self) -> None:
+        """Wait until nothing is left to do: people answer what they are asked, and the rest goes by itself."""
+        world = self._world
+        await world.up.wait()
+        until = world.clock.monotonic() + SETTLE_S
+        while self._unsettled() or self._behind():
+            if world.clock.monotonic() > until:
+                for finding in (*self._unsettled(), *self._behind()):
+                    world.ledger.finding(finding)
+                return
+            await self._answer_questions()
+            await asyncio.sleep(0.25)
+
+    def _unsettled(self) -> list[str]:
+        """What has not come to rest."""
+        found: list[str] = []
+        for story in self._world.shelf.chronicle.living():
+            session = story.session
+            if session.running:
+                found.append(f"P11: {session.id} still runs {session.running.turn.id}")
+            elif session.inbox and session.lifecycle == "active":
+                found.append(f"P3: {session.id} still lets {session.inbox[0].id} wait")
+        return found
+
+    def _behind(self) -> list[str]:
+        """Which viewers have not been told everything."""
+        stories = self._world.shelf.chronicle.stories
+        found: list[str] = []
+        for viewer in self._viewers:
+            last, end = viewer.seen[-1][0] if viewer.seen else 0, stories[viewer.session_id].session.sequence
+            if stories[viewer.session_id].over_at is None and last != end:
+                found.append(f"P12: a viewer of {viewer.session_id} has seen {last} of {end}")
+        for story in self._world.shelf.chronicle.living():
+            seen = self._overseer.seen.get(story.session.id, [0])
+            if seen[-1] != story.session.sequence:
+                found.append(f"P12: the feed has told {seen[-1]} of {story.session.sequence} of {story.session.id}")
+        return found
+
+    async def _answer_questions(self) -> None:
+        async def answer(host: Host) -> None:
+            for asked in (await host.permissions(state="pending")).items:
+                await host.answer_permission(asked.id, decision="allow", option_id=None, note=None, by="peace")
+
+        try:
+            await self._world.call("answer all", answer, patient=True)
+        except (Gone, AntiphonError):
+            return

@@ -1,0 +1,250 @@
+"""The store as one run of a host meets it: the store in memory, with everything that can come between."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import ParamSpec, Protocol, TypeVar
+
+from antiphon.core import commands as c
+from antiphon.core.decide import Given
+from antiphon.core.errors import StoreUnavailable
+from antiphon.core.events import Entry
+from antiphon.core.session import Permission, Session, Turn
+from antiphon.core.step import Step
+from antiphon.ports.clock import Clock
+from antiphon.ports.store import Commit, FeedEntry, KeyedMessage, Listed, Notice, SessionQuery, StoredMessage
+from antiphon.store.memory import MemoryStore
+from antiphon.testing.simulation.chronicle import Chronicle
+from antiphon.testing.simulation.ledger import Ledger, Patch
+from antiphon.testing.simulation.trace import Trace
+from antiphon.testing.simulation.weather import Weather
+from antiphon.testing.simulation.wire import Life
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Shelf:
+    """The one place where sessions are kept, whichever host runs.
+
+    Attributes:
+        memory: The store behind it.
+        chronicle: Everything that was committed to it.
+        away_until: Until when it can't be reached, in seconds of the simulation.
+        commits: How often somebody has tried to commit.
+    """
+
+    def __init__(self, *, clock: Clock, dice: random.Random, weather: Weather, ledger: Ledger, trace: Trace) -> None:
+        self.memory = MemoryStore(epoch="simulation")
+        self.chronicle = Chronicle()
+        self.clock = clock
+        self.dice = dice
+        self.weather = weather
+        self.ledger = ledger
+        self.trace = trace
+        self.away_until = 0.0
+        self.commits = 0
+
+    async def commit(self, commit: Commit) -> None:
+        """Commit, and take note of it."""
+        await self.memory.commit(commit)
+        self.chronicle.add(commit, self.clock.monotonic())
+
+    async def pause(self) -> None:
+        """As long as a call takes on its way, or on its way back."""
+        fate = self.dice.random()
+        if fate < 0.4:
+            return
+        if fate < 0.8 or not self.weather.slow_s:
+            for _ in range(self.dice.randint(1, 3)):
+                await asyncio.sleep(0)
+            return
+        await asyncio.sleep(self.weather.slow_s * self.dice.random())
+
+    async def rival(self, session_id: str) -> None:
+        """Another writer changes metadata of a session, by its own right."""
+        session = await self.memory.load(session_id)
+        if session is None:
+            return
+        token = self.ledger.token()
+        field = self.dice.choice(("title", "label", "setting"))
+        changes = {"title": {"title": token}, "label": {"labels": {"rival": token}}}.get(
+            field, {"settings": {"rival": token}}
+        )
+        step = Step(session, Given(now=self.clock.now()), session_id=session_id)
+        step.take(c.PatchSession(changes=changes))
+        step.seal()
+        assert step.session is not None, "it was loaded"
+        await self.commit(Commit(session=step.session, expected=session.sequence, entries=tuple(step.entries)))
+        self.ledger.patches.append(Patch(value=token, changes=changes, outcome="accepted"))
+        self.trace.note("rival", session_id, step.session.sequence)
+
+
+class Crash(Protocol):
+    """How the host's process is killed."""
+
+    def __call__(self) -> None: ...
+
+
+class ShakyStore:
+    """A host's connection to the shelf. After the host's death nothing goes through it any more.
+
+    `plan`, when given, says before each commit what shall happen instead of what the weather says: `crash_before`,
+    `crash_after`, `away`, `doubt_lost`, `doubt_written`, `rival`, or `""`.
+    """
+
+    def __init__(self, shelf: Shelf, life: Life, crash: Crash, plan: Callable[[int], str] | None = None) -> None:
+        self._shelf = shelf
+        self._life = life
+        self._crash = crash
+        self._plan = plan or self._fate
+
+    @property
+    def epoch(self) -> str:
+        """The name of this journal."""
+        return self._shelf.memory.epoch
+
+    # Writing
+
+    async def commit(self, commit: Commit) -> None:
+        shelf = self._shelf
+        await self._pass()
+        self._require_reach()
+        fate = self._plan(shelf.commits)
+        shelf.commits += 1
+        shelf.trace.note("commit", commit.session.id, commit.expected, f"+{len(commit.entries)}", fate)
+        if fate == "away":
+            raise StoreUnavailable("It is away.")
+        if fate == "doubt_lost":
+            raise self._doubt()
+        if fate == "crash_before":
+            self._die()
+        if fate == "rival" and commit.expected:
+            await shelf.rival(commit.session.id)
+        await shelf.commit(commit)
+        if fate == "crash_after":
+            self._die()
+        if fate == "doubt_written":
+            raise self._doubt()
+        await self._pass()
+
+    def _fate(self, _number: int) -> str:
+        weather, dice = self._shelf.weather, self._shelf.dice
+        for fate, rate in (
+            (("crash_before", "crash_after"), weather.crash),
+            (("away",), weather.away),
+            (("doubt_lost", "doubt_written"), weather.doubtful),
+            (("rival",), weather.rival),
+        ):
+            if dice.random() < rate:
+                return dice.choice(fate)
+        return ""
+
+    def _doubt(self) -> StoreUnavailable:
+        """The connection is lost in the middle of a commit, perhaps for a while."""
+        shelf = self._shelf
+        if shelf.dice.random() < 0.5:
+            shelf.away_until = shelf.clock.monotonic() + 0.3 * shelf.dice.random()
+        return StoreUnavailable("It went away meanwhile.", in_doubt=True)
+
+    def _die(self) -> None:
+        self._crash()
+        raise asyncio.CancelledError
+
+    async def _pass(self) -> None:
+        if not self._life.dead:
+            await self._shelf.pause()
+        if self._life.dead:
+            raise asyncio.CancelledError
+
+    def _require_reach(self) -> None:
+        if self._shelf.clock.monotonic() < self._shelf.away_until:
+            raise StoreUnavailable("It is away.")
+
+    async def claim(self, session_id: str, host: str) -> int | None:
+        return await self._read(self._shelf.memory.claim, session_id, host)
+
+    async def release(self, session_id: str, fence: int) -> None:
+        await self._read(self._shelf.memory.release, session_id, fence)
+
+    async def purge(self, limit: int) -> int:
+        return await self._read(self._shelf.memory.purge, limit)
+
+    # Reading
+
+    async def _read(self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        await self._pass()
+        self._require_reach()
+        if self._shelf.dice.random() < self._shelf.weather.read_away:
+            raise StoreUnavailable("It is away.")
+        found = await call(*args, **kwargs)
+        await self._pass()
+        return found
+
+    async def load(self, session_id: str) -> Session | None:
+        return await self._read(self._shelf.memory.load, session_id)
+
+    async def find(self, key: str) -> str | None:
+        return await self._read(self._shelf.memory.find, key)
+
+    async def unsettled(self) -> Sequence[str]:
+        return await self._read(self._shelf.memory.unsettled)
+
+    async def sessions(self, query: SessionQuery, *, cursor: str | None, limit: int) -> Listed:
+        return await self._read(self._shelf.memory.sessions, query, cursor=cursor, limit=limit)
+
+    async def count(self) -> int:
+        return await self._read(self._shelf.memory.count)
+
+    async def entries(self, session_id: str, *, after: int, limit: int) -> Sequence[Entry]:
+        return await self._read(self._shelf.memory.entries, session_id, after=after, limit=limit)
+
+    async def tail(self, session_id: str, *, before: int | None, limit: int) -> Sequence[Entry]:
+        return await self._read(self._shelf.memory.tail, session_id, before=before, limit=limit)
+
+    async def feed(self, *, after: str, limit: int) -> Sequence[FeedEntry]:
+        return await self._read(self._shelf.memory.feed, after=after, limit=limit)
+
+    async def feed_end(self) -> str:
+        return await self._read(self._shelf.memory.feed_end)
+
+    async def message(self, message_id: str) -> StoredMessage | None:
+        return await self._read(self._shelf.memory.message, message_id)
+
+    async def messages(self, message_ids: Sequence[str]) -> Sequence[StoredMessage]:
+        return await self._read(self._shelf.memory.messages, message_ids)
+
+    async def keyed(self, session_id: str, idempotency_key: str) -> KeyedMessage | None:
+        return await self._read(self._shelf.memory.keyed, session_id, idempotency_key)
+
+    async def turn(self, turn_id: str) -> Turn | None:
+        return await self._read(self._shelf.memory.turn, turn_id)
+
+    async def turns(self, session_id: str, *, generation: int | None, cursor: str | None, limit: int) -> Listed:
+        return await self._read(self._shelf.memory.turns, session_id, generation=generation, cursor=cursor, limit=limit)
+
+    async def reply(self, turn: Turn) -> str | None:
+        return await self._read(self._shelf.memory.reply, turn)
+
+    async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:
+        return await self._read(
+            self._shelf.memory.transcript, session_id, generation=generation, cursor=cursor, limit=limit
+        )
+
+    async def permissions(self, *, state: str | None, session_id: str | None, cursor: str | None, limit: int) -> Listed:
+        return await self._read(
+            self._shelf.memory.permissions, state=state, session_id=session_id, cursor=cursor, limit=limit
+        )
+
+    async def permission(self, permission_id: str) -> Permission | None:
+        return await self._read(self._shelf.memory.permission, permission_id)
+
+    # Its end
+
+    async def notices(self) -> AsyncIterator[Notice]:
+        """Nobody tells of other writers."""
+        for nothing in ():
+            yield nothing
+
+    async def close(self) -> None:
+        """The shelf stays."""
