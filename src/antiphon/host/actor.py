@@ -19,7 +19,7 @@ from antiphon.host.driver import Driver
 from antiphon.host.tasks import Tasks
 from antiphon.host.views import Receipt, receipt
 from antiphon.host.waiting import position_of, waiting_for
-from antiphon.ports.store import Commit, Fenced, NewText, SequenceMoved
+from antiphon.ports.store import Commit, Fenced, NewText, SequenceMoved, StoreDamaged
 
 log = logging.getLogger("antiphon.host")
 
@@ -27,6 +27,9 @@ BATCH_MAX = 256
 CLOSE_TIMEOUT_S = 10.0
 UNREAD_MAX = 512
 """How much of what an agent said may lie undecided before its reader waits."""
+PAUSE_MAX_S = 2.0
+BROKEN_PAUSE_S = 5.0
+"""After how long a session that met a flaw of ours is looked at again."""
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -36,10 +39,25 @@ class Pending(msgspec.Struct, frozen=True):
     answer: "asyncio.Future[Accepted] | None" = None
 
 
+class Made(msgspec.Struct, frozen=True):
+    """A batch, decided: what is written for it, and what became of each of its commands."""
+
+    batch: list[Pending]
+    step: Step
+    taken: list[Taken]
+
+
 class Accepted(msgspec.Struct, frozen=True):
-    """A command was carried out and is durable: the session after it, and the message it repeats, if it does."""
+    """A command was carried out and is durable.
+
+    Attributes:
+        session: The session after it, and after what was committed with it.
+        message: The message that it made, likewise.
+        repeats: The id of the message that was made of it before.
+    """
 
     session: Session
+    message: Message | None = None
     repeats: str | None = None
 
 
@@ -61,9 +79,14 @@ class SessionActor:
         self._texts: dict[str, list[str]] = {}
         self._fence: int | None = None
         self._loaded = False
+        self._settled = False
+        self._lost = False
+        self._failures = 0
+        self._under_way: list[Pending] = []
         self._busy = False
         self._closed = False
         self._wants_agent = False
+        self._again: asyncio.Task[None] | None = None
         self._running = self._tasks.start(self._run(), "run")
 
     # From outside
@@ -79,8 +102,12 @@ class SessionActor:
         return await answer
 
     async def report(self, command: c.Command) -> None:
-        """Take what the agent said or the host knows; waits while too much lies undecided."""
+        """Take what the agent said; waits while too much lies undecided."""
         await self._room.wait()
+        self.tell(command)
+
+    def tell(self, command: c.Command) -> None:
+        """Take what became of the agent, or what the host knows: of that there is never much."""
         self._put(Pending(command))
 
     def wake(self) -> None:
@@ -88,11 +115,25 @@ class SessionActor:
         self._arrived.set()
 
     async def until(self, true: Callable[[], bool]) -> None:
-        """Wait until something holds; it is asked after every step and every change of the agent's."""
-        if not true():
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._watchers.append((true, future))
-            await future
+        """Wait until something holds; it is asked after every step and every change of the agent's.
+
+        Returns when the actor closes, too: then it may not hold.
+        """
+        if true() or self._closed:
+            return
+        watcher = (true, asyncio.get_running_loop().create_future())
+        self._watchers.append(watcher)
+        try:
+            await watcher[1]
+        finally:
+            if watcher in self._watchers:
+                self._watchers.remove(watcher)
+
+    async def settled(self) -> bool:
+        """Wait until what an earlier host left here is settled (True), or turns out not to be readable."""
+        self.wake()
+        await self.until(lambda: self._settled or self._lost)
+        return self._settled
 
     @property
     def idle(self) -> bool:
@@ -101,10 +142,16 @@ class SessionActor:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing runs, waits to run or lies undecided."""
-        session = self.session
-        waits = bool(session and session.inbox and session.lifecycle == "active")
-        return not self._mailbox and not self._busy and self._loaded and not waits and not (session and session.running)
+        """Whether nothing runs, waits to run or lies undecided. In a session that can't be read nothing can run."""
+        if self._mailbox or self._busy or not (self._loaded or self._lost):
+            return False
+        session = None if self._lost else self.session
+        return session is None or not (session.running or (session.inbox and session.lifecycle == "active"))
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so much lies undecided that more is better told later."""
+        return not self._room.is_set()
 
     @property
     def agent_away(self) -> bool:
@@ -112,9 +159,26 @@ class SessionActor:
         return self._driver.away
 
     @property
+    def certain(self) -> bool:
+        """Whether its session is the stored one: no commit is under way, or of unknown outcome."""
+        return self._loaded and not self._busy
+
+    def runs(self, turn_id: str) -> bool:
+        """Whether that turn runs: in the session, or still in an agent that must first be ended."""
+        running = self.session.running if self.session else None
+        return (running is not None and running.turn.id == turn_id) or self._driver.works_on(turn_id)
+
+    @property
+    def hindrance(self) -> str | None:
+        """What keeps a waiting message's turn from starting, where that is nothing that the session shows."""
+        if self._failures:
+            return "the store to take it: the last attempt did not succeed"
+        return self._driver.hindrance(self.session) if self.session else None
+
+    @property
     def asleep(self) -> bool:
         """Whether this actor could be forgotten: it holds nothing that the store does not."""
-        return self.at_rest and self._driver.away and not self._watchers
+        return self.at_rest and self._driver.away and not self._watchers and not self._wants_agent
 
     def let_go(self) -> None:
         """Let the idle agent go."""
@@ -131,7 +195,7 @@ class SessionActor:
         if session is None:
             return None
         if message := session.waiting(message_id):
-            held_up_by = waiting_for(session, message, self._context, agent_closing=not self._driver.ready(session))
+            held_up_by = waiting_for(session, message, self._context, hindrance=self.hindrance)
             return receipt(message, reply=None, position=position_of(session, message), waiting_for=held_up_by)
         messages = session.running.messages if session.running else ()
         running = next((message for message in messages if message.id == message_id), None)
@@ -141,21 +205,36 @@ class SessionActor:
         return receipt(running, reply="".join(pieces) or None, position=None, waiting_for=None)
 
     async def close(self) -> None:
-        """End the agent, then the actor. What lies in the mailbox is decided first."""
+        """End the agent, then the actor. What lies in the mailbox is decided first, if the store is there for it."""
         await self._driver.close()
         self.wake()
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                await self.until(lambda: not self._mailbox)
+                await self.until(lambda: not self._mailbox and not self._busy)
         except TimeoutError:
             log.warning("a mailbox did not empty", extra={"action": "close", "session_id": self.session_id})
         self._closed = True
         await self._tasks.close()
         self._context.places.give_back(self)
+        unknown = errors.StoreUnavailable("The host went down before this was known to be done.", in_doubt=True)
+        for pending in self._under_way:
+            _fail(pending, unknown)
         for pending in self._mailbox:
             _fail(pending, _going_down())
-        if self._fence is not None:
+        self._mailbox.clear()
+        for _, watcher in self._watchers:
+            if not watcher.done():
+                watcher.set_result(None)
+        await self._release()
+
+    async def _release(self) -> None:
+        if self._fence is None:
+            return
+        try:
             await self._context.store.release(self.session_id, self._fence)
+        except errors.StoreUnavailable as error:
+            extra = {"action": "release_failed", "session_id": self.session_id, "code": error.code}
+            log.warning("a session could not be released", extra=extra)
 
     # The loop
 
@@ -165,37 +244,45 @@ class SessionActor:
             return
         self.touched_at = self._context.clock.monotonic()
         self._mailbox.append(pending)
-        if len(self._mailbox) >= UNREAD_MAX:
-            self._room.clear()
+        self._measure()
         self._arrived.set()
+
+    def _measure(self) -> None:
+        """Let agents talk on, or wait, by how much lies undecided."""
+        if len(self._mailbox) < UNREAD_MAX:
+            self._room.set()
+        else:
+            self._room.clear()
 
     async def _run(self) -> None:
         while True:
             await self._arrived.wait()
             self._arrived.clear()
             batch = [self._mailbox.popleft() for _ in range(min(BATCH_MAX, len(self._mailbox)))]
-            if len(self._mailbox) < UNREAD_MAX:
-                self._room.set()
+            self._measure()
             if self._mailbox:
                 self._arrived.set()
             self._busy = True
             try:
                 await self._carry_out(batch)
-            except Exception as error:
-                await self._take_apart(batch, error)
+            except Exception as error:  # noqa: BLE001 - it is logged where it is known what to do about it
+                await self._take_apart(self._under_way, error)
             self._busy = False
             self._settle()
 
     async def _take_apart(self, batch: list[Pending], error: Exception) -> None:
-        """A batch met a flaw: its commands are tried one by one, so that only the one at fault fails."""
-        if len(batch) < 2:
+        """A batch met a flaw: its commands are tried one by one, so that only the one at fault fails.
+
+        What is left of it, that is: none of what was committed, or was told that it failed, is tried again.
+        """
+        if len(batch) < 2 or isinstance(error, StoreDamaged):
             self._broken(batch, error)
             return
         for pending in batch:
             self._loaded = False
             try:
                 await self._carry_out([pending])
-            except Exception as own:
+            except Exception as own:  # noqa: BLE001 - likewise
                 self._broken([pending], own)
 
     def _broken(self, batch: Iterable[Pending], error: Exception) -> None:
@@ -206,14 +293,26 @@ class SessionActor:
             exc_info=None if known else error,
             extra={"action": "step_failed", "session_id": self.session_id},
         )
-        self._loaded = False
+        self._loaded, self._under_way = False, []
+        self._lost = isinstance(error, StoreDamaged)
         failure = error if known else errors.StoreUnavailable("This session met an internal error; see the host's log.")
         for pending in batch:
             _fail(pending, failure)
+        if not self._lost:
+            self._look_again(BROKEN_PAUSE_S)
+
+    def _look_again(self, seconds: float) -> None:
+        """Wake up after a while: something was left undone that no command may ever ask for again."""
+        if self._again is None or self._again.done():
+            self._again = self._tasks.start(self._wake_after(seconds), "again")
+
+    async def _wake_after(self, seconds: float) -> None:
+        await self._context.clock.sleep(seconds)
+        self.wake()
 
     def _settle(self) -> None:
         """After a step: give back a place that is not needed, and tell those who wait for a change."""
-        session = self.session
+        session = None if self._lost else self.session
         waits = bool(session and session.inbox and session.lifecycle == "active") or self._wants_agent
         if self._driver.away and not waits and not (session and session.running):
             self._context.places.give_back(self)
@@ -230,43 +329,48 @@ class SessionActor:
 
     async def _carry_out(self, batch: list[Pending]) -> None:
         """Decide and commit a batch, however often others come first; then let the world know."""
-        failures = 0
-        doubtful: tuple[Step, list[Taken]] | None = None
+        doubtful: Made | None = None
+        conflicts = 0
         while True:
+            made: Made | None = None
+            self._under_way = batch
             try:
                 await self._load()
-                if doubtful and await self._was_written(doubtful[0]):
-                    self._done(batch, *doubtful)
-                    return
-                doubtful = None
-                step, taken = await self._decide(batch)
-                if step.entries:
-                    doubtful = (step, taken)
-                    await self._context.store.commit(self._commit(step))
-            except SequenceMoved:
-                failures += 1
-                doubtful, self._loaded = None, False
-                if failures >= self._context.settings.conflict_attempts:
-                    batch = self._give_up(batch, self._conflict(failures))
+                if doubtful and not await self._was_written(doubtful.step):
+                    doubtful = None
+                made = doubtful or await self._decide(batch)
+                if made.step.entries and not doubtful:
+                    await self._context.store.commit(self._commit(made.step))
+            except (SequenceMoved, Fenced) as moved:
+                conflicts += 1
+                self._fence = None if isinstance(moved, Fenced) else self._fence
+                self._context.fanout.moved(self.session_id)
+                if conflicts >= self._context.settings.conflict_attempts:
+                    batch, conflicts = self._give_up(batch, self._conflict(conflicts)), 0
+            except StoreDamaged:
+                raise
             except errors.StoreUnavailable as error:
-                failures += 1
-                self._loaded = False
-                in_doubt = doubtful is not None and bool(error.ids.get("in_doubt"))
-                doubtful = doubtful if in_doubt else None
-                if not in_doubt or failures >= self._context.settings.conflict_attempts:
-                    batch, doubtful = self._give_up(batch, error), None
-            except Fenced:
-                failures += 1
-                doubtful, self._loaded, self._fence = None, False, None
+                if made and error.ids.get("in_doubt"):
+                    doubtful = made
+                if not doubtful or self._failures + 1 >= self._context.settings.conflict_attempts:
+                    batch = self._give_up(batch, _unknown(error) if doubtful else error)
             else:
-                self._done(batch, step, taken)
+                self._done(made)
                 return
-            if not batch:
+            self._loaded = False
+            self._failures += 1
+            if not batch and not doubtful:
+                self._look_again(self._pause_s())
                 return
-            await self._context.clock.sleep(self._pause_s(failures))
+            await self._context.clock.sleep(self._pause_s())
 
     async def _was_written(self, step: Step) -> bool:
-        """After a commit of unknown outcome, with the session loaded anew: whether it is there after all."""
+        """After a commit of unknown outcome, with the session loaded anew: whether it is there after all.
+
+        Of a session that it deleted nothing is left to compare.
+        """
+        if self.session is None:
+            return step.session is not None and step.session.lifecycle == "deleted"
         expected = step.before.sequence if step.before else 0
         found = await self._context.store.entries(self.session_id, after=expected, limit=len(step.entries))
         return list(found) == step.entries
@@ -280,6 +384,7 @@ class SessionActor:
         for pending in (*batch, *self._mailbox):
             _fail(pending, error)
         self._mailbox = deque(pending for pending in self._mailbox if pending.answer is None)
+        self._measure()
         return [pending for pending in batch if pending.answer is None]
 
     def _conflict(self, attempts: int) -> errors.Conflict:
@@ -287,9 +392,9 @@ class SessionActor:
         detail = f"Other writers came first {attempts} times in session {name}; nothing was changed. Try again."
         return errors.Conflict(detail, session_id=self.session_id, attempts=attempts, retry_after_s=1)
 
-    def _pause_s(self, failures: int) -> float:
+    def _pause_s(self) -> float:
         """A growing, jittered pause, in seconds. No lock is held meanwhile."""
-        return min(2.0, 0.005 * 2 ** min(failures, 9)) * (0.5 + self._context.random.random())
+        return min(PAUSE_MAX_S, 0.005 * 2 ** min(self._failures, 9)) * (0.5 + self._context.random.random())
 
     async def _load(self) -> None:
         if self._loaded:
@@ -297,31 +402,36 @@ class SessionActor:
         if self._fence is None:
             self._fence = await self._context.store.claim(self.session_id, self._context.host_id)
         self.session = await self._context.store.load(self.session_id)
-        self._loaded = True
+        self._loaded, self._lost = True, False
 
-    async def _decide(self, batch: list[Pending]) -> tuple[Step, list[Taken]]:
+    async def _decide(self, batch: list[Pending]) -> Made:
         given = Given(now=self._context.clock.now(), rules=self._context.settings.rules)
         step, taken = Step(self.session, given, session_id=self.session_id), list[Taken]()
-        keys: dict[str, tuple[str, str | None]] = {}
+        if self.session and not self._settled:
+            step.take(self._host_died(self.session))
         for pending in batch:
             command = pending.command
             if isinstance(command, c.SendMessage) and command.idempotency_key:
-                command = await self._with_prior(command, keys)
+                command = await self._with_prior(command, command.idempotency_key)
             taken.append(step.take(command))
             self._start_turn(step)
         self._start_turn(step)
         self._steer(step)
         step.seal()
-        return step, taken
+        return Made(batch, step, taken)
 
-    async def _with_prior(self, command: c.SendMessage, keys: dict[str, tuple[str, str | None]]) -> c.SendMessage:
-        """The command with what its idempotency key was spent on: in this batch, or before it."""
-        key = command.idempotency_key or ""
-        prior = keys.get(key)
-        if prior is None and (found := await self._context.store.keyed(self.session_id, key)):
-            prior = (found.message_id, found.digest)
-        keys[key] = prior or (command.message_id, command.digest)
-        return replace(command, prior=prior)
+    def _host_died(self, session: Session) -> c.HostDied:
+        """What this actor takes first of all, before it has begun anything: nothing that runs is its own."""
+        agent = self._context.agents.get(session.agent)
+        return c.HostDied(
+            on_crash=session.settings.get("on_crash", self._context.settings.on_crash),
+            can_resume=bool(agent and agent.capabilities.resume and session.resume_token),
+        )
+
+    async def _with_prior(self, command: c.SendMessage, key: str) -> c.SendMessage:
+        """The command with what its idempotency key was spent on before this step; within it the step sees to that."""
+        found = await self._context.store.keyed(self.session_id, key)
+        return replace(command, prior=(found.message_id, found.digest) if found else None)
 
     def _start_turn(self, step: Step) -> None:
         session, context = step.session, self._context
@@ -355,19 +465,24 @@ class SessionActor:
 
     # After a commit
 
-    def _done(self, batch: list[Pending], step: Step, taken: list[Taken]) -> None:
+    def _done(self, made: Made) -> None:
         """All is durable: remember it, begin the effects, answer, publish."""
-        self.session = step.session
-        if step.entries and step.session is not None:
+        step = made.step
+        self._under_way, self._failures, self._settled = [], 0, True
+        if self.session is None or step.session is None or step.session.sequence > self.session.sequence:
+            self.session = step.session
+        if step.entries:
             self._remember(step)
             self._context.fanout.publish(self.session_id, tuple(step.entries))
-            self._driver.look(step.session, step.events)
-        for pending, outcome in zip(batch, taken, strict=True):
-            self._tell(pending, outcome)
-        if self._wants_agent and step.session is not None:
-            self._open_agent(step.session)
+        for pending, outcome in zip(made.batch, made.taken, strict=True):
+            self._tell(pending, outcome, step)
+            if isinstance(pending.command, c.AgentAsked) and not outcome:
+                self._driver.turn_down(pending.command.permission_id)
+        self._driver.look(self.session, step.events)
+        if self._wants_agent and self.session is not None:
+            self._open_agent(self.session)
 
-    def _tell(self, pending: Pending, outcome: Taken) -> None:
+    def _tell(self, pending: Pending, outcome: Taken, step: Step) -> None:
         if pending.answer is None or pending.answer.done():
             return
         if isinstance(outcome, Refused):
@@ -376,7 +491,9 @@ class SessionActor:
             pending.answer.set_exception(errors.NotFound("session", self.session_id))
         else:
             repeats = outcome.message_id if isinstance(outcome, Repeated) else None
-            pending.answer.set_result(Accepted(self.session, repeats))
+            made = step.records.get(getattr(pending.command, "message_id", "")) if repeats is None else None
+            message = made if isinstance(made, Message) else None
+            pending.answer.set_result(Accepted(self.session, message, repeats))
 
     def _remember(self, step: Step) -> None:
         """Keep the running turn's text at hand, and hand the receipts of ended messages to those who wait."""
@@ -401,8 +518,12 @@ class SessionActor:
             self._context.fanout.ended(receipt(message, reply=reply, position=None, waiting_for=None))
 
     async def _read_and_hand_over(self, message: Message, turn: Turn) -> None:
-        reply = await self._context.store.reply(turn)
-        self._context.fanout.ended(receipt(message, reply=reply, position=None, waiting_for=None))
+        try:
+            reply = await self._context.store.reply(turn)
+        except errors.StoreUnavailable:
+            self._context.fanout.unread(message.id)
+        else:
+            self._context.fanout.ended(receipt(message, reply=reply, position=None, waiting_for=None))
 
     def _open_agent(self, session: Session) -> None:
         if session.lifecycle != "active" or not self._driver.away:
@@ -428,6 +549,11 @@ def new_texts(events: Iterable[e.Event]) -> tuple[NewText, ...]:
             before = texts.get(event.message_id) or NewText(message_id=event.message_id, text="")
             texts[event.message_id] = replace(before, text=event.text)
     return tuple(texts.values())
+
+
+def _unknown(error: errors.StoreUnavailable) -> errors.StoreUnavailable:
+    """The same, for who has to be told that it may have been done."""
+    return errors.StoreUnavailable(error.detail, in_doubt=True)
 
 
 def _going_down() -> errors.Draining:

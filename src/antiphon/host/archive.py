@@ -8,12 +8,14 @@ import msgspec
 from antiphon.core import commands as c
 from antiphon.core import events as e
 from antiphon.core.decide import Given
-from antiphon.core.errors import InvalidRequest
+from antiphon.core.errors import InvalidRequest, NotFound
 from antiphon.core.evolve import Record, evolve
+from antiphon.core.names import key_problem
 from antiphon.core.session import Message, Permission, Session, Turn
 from antiphon.core.step import Step
 from antiphon.core.table import ImpossibleEvent
 from antiphon.host.actor import new_texts
+from antiphon.host.session_settings import check_settings
 from antiphon.ports.ids import Ids
 from antiphon.ports.store import Commit, Store
 
@@ -22,11 +24,32 @@ PAGE = 500
 
 
 async def exported(store: Store, session: Session) -> dict[str, Any]:
-    """The session and its journal as JSON values."""
+    """The session and its journal as JSON values.
+
+    Raises:
+        NotFound: The session was deleted while its journal was read.
+    """
     entries: list[e.Entry] = []
     while page := await store.entries(session.id, after=len(entries), limit=PAGE):
         entries += page
+    if len(entries) < session.sequence:
+        raise NotFound("session", session.key or session.id)  # it was deleted meanwhile
     return {"antiphon_export": FORMAT, "session": msgspec.to_builtins(session), "entries": msgspec.to_builtins(entries)}
+
+
+def exported_key(document: dict[str, Any]) -> str | None:
+    """The key that the session had where it was exported.
+
+    Raises:
+        InvalidRequest: It says none, or one that no session may have.
+    """
+    session: Any = document.get("session")
+    if not isinstance(session, dict):
+        raise InvalidRequest("This export names no session.", field="session")
+    key: Any = cast("dict[str, Any]", session).get("key")
+    if key is not None and (problem := key_problem(key) if isinstance(key, str) else "A key is a text."):
+        raise InvalidRequest(problem, field="key")
+    return key
 
 
 def imported(document: dict[str, Any], *, ids: Ids, now: int, key: str | None) -> Commit:
@@ -39,23 +62,43 @@ def imported(document: dict[str, Any], *, ids: Ids, now: int, key: str | None) -
         raise InvalidRequest(f"This is no export of antiphon, or of another format than {FORMAT}.")
     try:
         entries = msgspec.convert(document.get("entries"), list[e.Entry])
-        renamed = _renamed(entries, ids)
-        return _commit(renamed, now=now, key=key)
+        _require_numbered(entries)
+        commit = _commit(_renamed(_of_a_copy(entries), ids), now=now, key=key)
     except (msgspec.ValidationError, ImpossibleEvent, AttributeError, TypeError) as error:
         raise InvalidRequest("The journal in this export can't be read.", reason=str(error)) from error
+    check_settings(commit.session.settings)
+    return commit
+
+
+def _require_numbered(entries: list[e.Entry]) -> None:
+    if [entry.sequence for entry in entries] != list(range(1, len(entries) + 1)):
+        raise ImpossibleEvent("its entries are not numbered from 1 on")
+
+
+def _of_a_copy(entries: list[e.Entry]) -> list[e.Entry]:
+    """The journal as a copy has it: without the way back to the agent's conversation, which stays the original's."""
+    kept = [entry for entry in entries if entry.type != e.AgentResumable.TYPE]
+    return [
+        msgspec.structs.replace(entry, sequence=place, data=_without_token(entry))
+        for place, entry in enumerate(kept, 1)
+    ]
+
+
+def _without_token(entry: e.Entry) -> dict[str, Any]:
+    if entry.type != e.AgentStarted.TYPE:
+        return entry.data
+    return {name: value for name, value in entry.data.items() if name != "resume_token"}
 
 
 def _commit(entries: list[e.Entry], *, now: int, key: str | None) -> Commit:
     session: Session | None = None
     records: dict[str, Record] = {}
     events: list[e.Event] = []
-    for place, entry in enumerate(entries, 1):
-        if entry.sequence != place:
-            raise ImpossibleEvent(f"entry {place} has the sequence {entry.sequence}")
+    for place, entry in enumerate(entries):
         event = e.event(entry)
         if isinstance(event, e.SessionCreated):
             event = msgspec.structs.replace(event, key=key)
-            entries[place - 1] = msgspec.structs.replace(entry, data={**entry.data, "key": key})
+            entries[place] = msgspec.structs.replace(entry, data={**entry.data, "key": key})
         change = evolve(session, event, at=entry.at, session_id=entry.session_id)
         session = change.session
         records.update({record.id: record for record in change.records})

@@ -1,8 +1,9 @@
 """The driver of a session's agent: performs what the committed state calls for, and reports what comes of it.
 
-It is told of every commit and compares what is wanted with what it has done, so the same call may come twice and nothing
-is lost when one was missed. What the agent says goes through the same door as any command, marked with the turn and the
-run it belongs to. For every turn that it was given it reports exactly one end.
+It is told of every commit and compares what is wanted with what it has done, so the same call may come twice and
+nothing is lost when one was missed. What the agent says goes through the same door as any command, marked with the turn
+and the run it belongs to. For every turn that it was given it reports exactly one end. An adapter is other people's
+code: whatever it raises ends its agent, and nothing else.
 """
 
 import asyncio
@@ -19,12 +20,15 @@ from antiphon.core.session import Message, Running, Session
 from antiphon.host.context import Context
 from antiphon.host.tasks import Tasks
 from antiphon.ports import agent as port
-from antiphon.ports.store import StoredMessage
+from antiphon.ports.store import StoreDamaged, StoredMessage
 
 log = logging.getLogger("antiphon.host")
 
 PIECE_MAX = 64 * 1024
 """Characters of one `turn.text`: longer pieces are told in several."""
+CLOSE_SLACK_S = 5.0
+"""How much longer than it was given an adapter may take to end an agent."""
+LOST = "an agent could not be ended: something of it may still run"
 
 
 class Desk(Protocol):
@@ -32,6 +36,10 @@ class Desk(Protocol):
 
     async def report(self, command: c.Command) -> None:
         """Take what the agent said; waits while too much lies unread."""
+        ...
+
+    def tell(self, command: c.Command) -> None:
+        """Take what became of the agent, of which there is never much: it does not wait."""
         ...
 
     def wake(self) -> None:
@@ -54,6 +62,7 @@ class _Open(msgspec.Struct, kw_only=True, eq=False):
     requests: dict[str, str] = {}
     """Permission ids by the agent's own request ids' permission: permission id -> request id."""
     closing: bool = False
+    reader: asyncio.Task[None] | None = None
 
 
 class Driver:
@@ -69,7 +78,9 @@ class Driver:
         self._prompting: asyncio.Task[None] | None = None
         self._stopping: str | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._outbox: asyncio.Lock = asyncio.Lock()
+        self._outbox = asyncio.Lock()
+        self._steering = asyncio.Lock()
+        self._closed = False
 
     # What the actor asks
 
@@ -80,10 +91,21 @@ class Driver:
 
     def ready(self, session: Session) -> bool:
         """Whether a turn can be started: no agent is there, or one that can go on with this generation."""
-        if self._closing or self._prompting:
-            return False
+        return self.hindrance(session) is None
+
+    def hindrance(self, session: Session) -> str | None:
+        """What keeps a turn from being started just now, for a person."""
+        if self._prompting:
+            return "its agent to be up"
         opened = self._open
-        return opened is None or (opened.generation == session.generation and not opened.closing)
+        if self._closing or (opened and (opened.closing or opened.generation != session.generation)):
+            return "the agent's last process to be gone"
+        return None
+
+    def works_on(self, turn_id: str) -> bool:
+        """Whether an agent has that turn in hand, or is about to get it."""
+        prompted = self._open is not None and self._open.turn_id == turn_id
+        return prompted or (self._prompting is not None and self._turn_id == turn_id)
 
     def can_steer(self, session: Session) -> bool:
         """Whether the running turn is in the agent's hands and the agent takes steers."""
@@ -93,47 +115,73 @@ class Driver:
             return False
         return self._prompting is None and opened.turn_id == running.turn.id and not opened.closing
 
-    def look(self, session: Session, events: list[e.Event]) -> None:
-        """A step was committed: begin what its state and events call for. Returns at once."""
-        running = session.running
+    def look(self, session: Session | None, events: list[e.Event]) -> None:
+        """A step is durable: begin what its state and events call for. Returns at once.
+
+        Also called when nothing has changed, so that what could not be begun then is begun now. `session` is None when
+        there is none any more.
+        """
+        if self._closed:
+            return
         for event in events:
             if isinstance(event, e.PermissionAnswered):
-                self._tasks.start(self._answer(event), "answer")
+                allow = event.decision == "allow"
+                answer = self._answer(event.permission_id, allow=allow, option_id=event.option_id, note=event.note)
+                self._tasks.start(answer, "answer")
             elif isinstance(event, e.TurnSteerRequested):
                 self._tasks.start(self._steer(event), "steer")
-        if running and running.turn.id != self._turn_id:
-            self._turn_id = running.turn.id
-            if running.turn.origin == "message":
-                self._prompting = self._tasks.start(self._prompt(session, running), "prompt")
-        if running and running.cancelling and self._stopping != running.turn.id:
-            self._stopping = running.turn.id
-            self._tasks.start(self._stop_turn(running.turn.id), "stop_turn")
-        if session.lifecycle == "deleted" and self._prompting:
+        if session and session.running:
+            self._look_at_turn(session, session.running)
+        elif self._prompting and (session is None or session.lifecycle != "active"):
             self._tasks.start(self._abandon_prompt(), "abandon")
-        elif not running and self._open and self._unwanted(session, self._open):
+        elif self._open and self._unwanted(session, self._open):
             self.let_go()
+
+    def turn_down(self, permission_id: str) -> None:
+        """The question is of no turn that the session knows: nobody will ever be asked, and the agent waits."""
+        if not self._closed:
+            self._tasks.start(self._answer(permission_id, allow=False), "answer")
+
+    def _look_at_turn(self, session: Session, running: Running) -> None:
+        turn = running.turn
+        if turn.id != self._turn_id:
+            self._turn_id = turn.id
+            if turn.origin == "message" and not running.cancelling:
+                self._prompting = self._tasks.start(self._prompt(session, running), "prompt")
+        if running.cancelling and self._stopping != turn.id:
+            self._stopping = turn.id
+            self._tasks.start(self._stop_turn(turn.id), "stop_turn")
 
     def let_go(self) -> None:
         """Close the agent: it is idle, or no longer wanted. The actor hears `AgentExited` and is woken."""
-        if self._open and not self._closing and not self._prompting:
-            self._closing = self._tasks.start(self._close(self._open, self._context.patience_s), "close")
+        opened = self._open
+        if opened and not (opened.closing or self._closing or self._prompting or self._closed):
+            self._closing = self._tasks.start(self._let_go(opened), "close")
+
+    async def _let_go(self, opened: _Open) -> None:
+        try:
+            await self._close(opened, self._context.patience_s)
+        finally:
+            self._closing = None
+            self._desk.wake()
 
     def wake_agent(self, session: Session) -> None:
         """Open the agent although nothing is to be said to it yet. The caller holds a place for it."""
-        if self.away:
+        if self.away and not self._closed:
             self._prompting = self._tasks.start(self._wake(session), "wake")
 
     async def close(self) -> None:
         """End the agent and all that this driver does. Nothing of it runs afterwards."""
+        self._closed = True
         if self._prompting:
             self._prompting.cancel()
-            await asyncio.wait([self._prompting])
+            await asyncio.wait([self._prompting], timeout=CLOSE_SLACK_S)
         if opened := self._open:
             await self._close(opened, self._context.patience_s)
         await self._tasks.close()
 
-    def _unwanted(self, session: Session, opened: _Open) -> bool:
-        return session.lifecycle != "active" or opened.generation != session.generation
+    def _unwanted(self, session: Session | None, opened: _Open) -> bool:
+        return session is None or session.lifecycle != "active" or opened.generation != session.generation
 
     # Opening and prompting
 
@@ -141,29 +189,48 @@ class Driver:
         try:
             await self._ensure_open(session)
         except port.OpenFailed as error:
-            await self._desk.report(c.AgentWrote(text=f"The agent could not be started: {error}"))
+            self._desk.tell(c.AgentWrote(text=f"The agent could not be started: {error}"))
+        except Exception as error:
+            log.exception("an opening failed", extra=self._about("open_failed"))
+            self._desk.tell(c.AgentWrote(text=f"The agent could not be started: {type(error).__name__}."))
         finally:
             self._prompting = None
             self._desk.wake()
 
     async def _prompt(self, session: Session, running: Running) -> None:
-        turn_id = running.turn.id
+        turn_id, opened = running.turn.id, None
         try:
             parts = await self._parts(running.messages)
-            opened = await self._ensure_open(session)
+            opened = await self._free_agent(session)
             opened.turn_id, opened.ended = turn_id, asyncio.Event()
-            await opened.agent.prompt(turn_id, parts)
+            async with self._outbox:
+                await opened.agent.prompt(turn_id, parts)
         except port.OpenFailed as error:
-            await self._desk.report(c.AgentUnavailable(turn_id=turn_id, detail=str(error)))
+            self._desk.tell(c.AgentUnavailable(turn_id=turn_id, detail=str(error)))
         except Exception as error:
-            log.error("a prompt failed", exc_info=error, extra={"action": "prompt_failed", "session_id": self._session_id})
+            log.exception("a prompt failed", extra=self._about("prompt_failed"))
             detail = f"The agent could not be prompted: {type(error).__name__}."
-            await self._desk.report(c.AgentUnavailable(turn_id=turn_id, detail=detail))
-            if self._open:
-                await self._close(self._open, 0)
+            self._desk.tell(c.AgentUnavailable(turn_id=turn_id, detail=detail))
+            if opened:
+                await self._close(opened, 0)
         finally:
             self._prompting = None
             self._desk.wake()
+
+    async def _free_agent(self, session: Session) -> _Open:
+        """The open agent, with no turn of its own under way that the session does not know of.
+
+        Such a turn began in the same moment as the session's: it gets a while, then the agent is opened anew.
+        """
+        while True:
+            opened = await self._ensure_open(session)
+            if opened.turn_id is None:
+                return opened
+            try:
+                async with asyncio.timeout(self._context.grace_s):
+                    await opened.ended.wait()
+            except TimeoutError:
+                await self._close(opened, self._context.patience_s)
 
     async def _ensure_open(self, session: Session) -> _Open:
         """The open agent, opened now if need be.
@@ -172,7 +239,7 @@ class Driver:
             OpenFailed: It can't be started.
         """
         if self._open and self._open.closing:
-            await self._open.gone.wait()
+            await self._open.gone.wait()  # bounded: whoever closes it sees to that
         if self._open:
             return self._open
         agent = self._context.agents.get(session.agent)
@@ -199,29 +266,31 @@ class Driver:
             run_id=run_id, generation=session.generation, agent=running, ended=asyncio.Event(), gone=asyncio.Event()
         )
         self._open = opened
-        await self._desk.report(c.AgentOpened(
+        self._desk.tell(
+            c.AgentOpened(
                 run_id=run_id, generation=session.generation, pid=running.pid, resume_token=running.resume_token
-            ))
-        self._tasks.start(self._read(opened), "read")
+            )
+        )
+        opened.reader = self._tasks.start(self._read(opened), "read")
         return opened
 
     async def _parts(self, messages: tuple[Message, ...]) -> tuple[port.Part, ...]:
         stored = await self._texts([message.id for message in messages])
-        parts: list[port.Part] = []
-        for each in stored:
-            text = RESUMED if each.message.resumed else each.text
-            parts.append(port.Part(text=text, message_id=each.message.id))
-            parts += [
-                port.Part(path=file["path"], media_type=file.get("media_type"), message_id=each.message.id)
-                for file in each.files
-            ]
-        return tuple(parts)
+        if len(stored) != len(messages):
+            raise port.OpenFailed("Its messages are gone from the store.")
+        return tuple(part for each in stored for part in _parts_of(each))
 
     async def _texts(self, message_ids: list[str]) -> Sequence[StoredMessage]:
-        """What was written, however long the store is away: the turn has started, its messages must not be lost."""
+        """What was written, however long the store is away: the turn has started, its messages must not be lost.
+
+        Raises:
+            OpenFailed: It can't be read any more.
+        """
         while True:
             try:
                 return await self._context.store.messages(message_ids)
+            except StoreDamaged as error:
+                raise port.OpenFailed("Its messages can't be read from the store.") from error
             except StoreUnavailable as error:
                 log.warning("the store is away", extra={"action": "store_unavailable", "code": error.code})
                 await self._context.clock.sleep(0.5 + self._context.random.random())
@@ -229,7 +298,7 @@ class Driver:
     # Listening
 
     async def _read(self, opened: _Open) -> None:
-        exited = port.Exited(reason="silent", detail="Its adapter fell silent.")
+        exited: port.Exited | None = None
         try:
             async for said in opened.agent.said():
                 if isinstance(said, port.Exited):
@@ -237,19 +306,32 @@ class Driver:
                     break
                 await self._heard(opened, said)
         except Exception as error:
-            log.error("an adapter failed", exc_info=error, extra={"action": "adapter_failed", "session_id": self._session_id})
-            exited = port.Exited(reason="adapter_failed", detail=f"Its adapter failed: {type(error).__name__}.")
-        if exited.reason in ("silent", "adapter_failed"):
-            await opened.agent.close(0)
-        await self._gone(opened, exited)
+            log.exception("an adapter failed", extra=self._about("adapter_failed", call="said"))
+            exited = await self._kill(opened, f"Its adapter failed: {type(error).__name__}.")
+        self._gone(opened, exited or await self._kill(opened, "Its adapter fell silent."))
 
-    async def _gone(self, opened: _Open, exited: port.Exited) -> None:
+    async def _kill(self, opened: _Open, detail: str) -> port.Exited:
+        """End an agent that nobody listens to any more."""
+        opened.closing = True
+        try:
+            async with asyncio.timeout(CLOSE_SLACK_S):
+                await opened.agent.close(0)
+        except Exception:
+            log.exception(LOST, extra=self._about("agent_lost"))
+        return port.Exited(reason="adapter_failed", detail=detail)
+
+    def _about(self, action: str, **more: str) -> dict[str, str]:
+        return {"action": action, "session_id": self._session_id, **more}
+
+    def _gone(self, opened: _Open, exited: port.Exited) -> None:
+        if opened.gone.is_set():
+            return
         if self._open is opened:
             self._open = None
         opened.gone.set()
         turn_id, opened.turn_id = opened.turn_id, None
         opened.ended.set()
-        await self._desk.report(
+        self._desk.tell(
             c.AgentExited(
                 run_id=opened.run_id,
                 turn_id=turn_id,
@@ -312,30 +394,53 @@ class Driver:
 
     # Speaking to an agent that runs
 
-    async def _answer(self, event: e.PermissionAnswered) -> None:
+    async def _answer(
+        self, permission_id: str, *, allow: bool, option_id: str | None = None, note: str | None = None
+    ) -> None:
         opened = self._open
-        request_id = opened.requests.get(event.permission_id) if opened else None
-        if opened and request_id is not None:
+        request_id = opened.requests.get(permission_id) if opened else None
+        if opened is None or request_id is None:
+            return
+        try:
             async with self._outbox:
-                await opened.agent.answer(request_id, event.decision == "allow", event.option_id, event.note)
+                await opened.agent.answer(request_id, allow, option_id, note)
+        except Exception:
+            log.exception("an adapter failed", extra=self._about("adapter_failed", call="answer"))
+            await self._close(opened, self._context.patience_s)  # else it would wait for ever
 
     async def _steer(self, event: e.TurnSteerRequested) -> None:
-        opened = self._open
-        stored = await self._texts([event.message_id])
-        if not opened or not stored or opened.turn_id != event.turn_id:
-            await self._desk.report(c.AgentSteered(turn_id=event.turn_id, message_id=event.message_id, taken=False))
-            return
-        parts = (port.Part(text=stored[0].text, message_id=event.message_id),)
-        async with self._outbox:
-            await opened.agent.steer(event.turn_id, event.message_id, parts)
+        """Hand a steer over, after those that were requested before it."""
+        async with self._steering:
+            if not await self._handed_over(event):
+                self._desk.tell(c.AgentSteered(turn_id=event.turn_id, message_id=event.message_id, taken=False))
+
+    async def _handed_over(self, event: e.TurnSteerRequested) -> bool:
+        """Whether the steer is in the agent's hands: then the agent says what becomes of it."""
+        try:
+            stored = await self._texts([event.message_id])
+            parts = tuple(part for each in stored for part in _parts_of(each))
+            async with self._outbox:
+                opened = self._open
+                if not parts or opened is None or opened.turn_id != event.turn_id:
+                    return False
+                await opened.agent.steer(event.turn_id, event.message_id, parts)
+        except port.OpenFailed:
+            return False
+        except Exception:
+            log.exception("an adapter failed", extra=self._about("adapter_failed", call="steer"))
+            return False
+        return True
 
     async def _stop_turn(self, turn_id: str) -> None:
-        """Make the agent stop that turn: by asking, then by ending it with everything below it."""
-        if self._prompting:
+        """Make the agent stop that turn: by asking, then by ending it with everything below it.
+
+        That turn only: by now it may have ended, and the next one may have begun.
+        """
+        if self._turn_id == turn_id:
             await self._abandon_prompt()
         opened = self._open
         if opened is None or opened.turn_id != turn_id:
-            await self._desk.report(c.AgentEnded(turn_id=turn_id, cancelled=True))
+            self._desk.tell(c.AgentEnded(turn_id=turn_id, cancelled=True))
             return
         ended = opened.ended
         try:
@@ -345,26 +450,44 @@ class Driver:
                 await ended.wait()
         except TimeoutError:
             await self._close(opened, min(1.0, self._context.patience_s))
+        except Exception:
+            log.exception("an adapter failed", extra=self._about("adapter_failed", call="cancel"))
+            await self._close(opened, min(1.0, self._context.patience_s))
 
     async def _abandon_prompt(self) -> None:
         """Break off an opening or a prompt. An agent that has read half of one is ended: it can't be trusted on."""
-        prompting, opened = self._prompting, self._open
-        if prompting is None:
+        if self._prompting is None:
             return
-        prompting.cancel()
-        await asyncio.wait([prompting])
-        self._prompting = None
-        if opened and opened.turn_id is not None:
+        self._prompting.cancel()
+        await asyncio.wait([self._prompting])
+        opened = self._open
+        if opened and (opened.closing or opened.turn_id == self._turn_id):
             await self._close(opened, 0)
 
     async def _close(self, opened: _Open, patience_s: float) -> None:
+        """End an agent. Returns when it is gone, or when its adapter has had more than its time to see to that."""
         opened.closing = True
         try:
-            await opened.agent.close(patience_s)
-            await opened.gone.wait()
+            async with asyncio.timeout(patience_s + CLOSE_SLACK_S):
+                await opened.agent.close(patience_s)
+                await opened.gone.wait()
+        except Exception:
+            log.exception(LOST, extra=self._about("agent_lost"))
+            if opened.reader:
+                opened.reader.cancel()
+            self._gone(opened, port.Exited(reason="lost", detail="It could not be ended."))
         finally:
-            self._closing = None
             self._desk.wake()
+
+
+def _parts_of(stored: StoredMessage) -> list[port.Part]:
+    """What an agent is given of a message."""
+    message_id = stored.message.id
+    text = RESUMED if stored.message.resumed else stored.text
+    files = [
+        port.Part(path=file["path"], media_type=file.get("media_type"), message_id=message_id) for file in stored.files
+    ]
+    return [port.Part(text=text, message_id=message_id), *files]
 
 
 RESUMED = (

@@ -1,12 +1,12 @@
 """Fan-out: what is durable reaches whoever waits for a message or follows a session.
 
-A viewer is not pushed to. It holds a sequence and pulls what comes after it: from a short memory of the newest entries while
-it keeps up, from the store when it has fallen behind. So a slow viewer costs no memory, and nobody waits for it.
+A viewer is not pushed to. It holds a sequence and pulls what comes after it: from a short memory of the newest entries
+while it keeps up, from the store when it has fallen behind. So a slow viewer costs no memory, and nobody waits for it.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
 
 from antiphon.core.events import Entry
@@ -18,12 +18,29 @@ PAGE = 256
 
 
 class Topic:
-    """The newest entries of one session that somebody follows."""
+    """The newest entries of one session that somebody follows.
+
+    Attributes:
+        recent: Entries without a gap among them, up to the last one told of.
+        last: The session's end, once it has been deleted.
+    """
 
     def __init__(self) -> None:
         self.recent: deque[Entry] = deque(maxlen=RECENT_MAX)
-        self.wakers: set[asyncio.Event] = set()
-        self.ended = False
+        self.wakers: dict[asyncio.Event, None] = {}
+        self.last: Entry | None = None
+        self._told = 0
+
+    def add(self, entries: tuple[Entry, ...]) -> None:
+        """Remember what is durable. It may come late, or on top of what others wrote: then the store is read."""
+        if entries[-1].sequence <= self._told:
+            return
+        if entries[0].sequence != self._told + 1:
+            self.recent.clear()
+        self.recent.extend(entries)
+        self._told = entries[-1].sequence
+        if entries[-1].type == "session.deleted":
+            self.last = entries[-1]
 
     def after(self, sequence: int) -> list[Entry] | None:
         """The entries after a sequence, at most a page; None when they reach back further than this memory."""
@@ -40,8 +57,8 @@ class Fanout:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._topics: dict[str, Topic] = {}
-        self._waiters: dict[str, set[asyncio.Future[Receipt]]] = {}
-        self._feeders: set[asyncio.Event] = set()
+        self._waiters: dict[str, dict[asyncio.Future[Receipt], None]] = {}
+        self._feeders: dict[asyncio.Event, None] = {}
         self._closed = False
 
     @property
@@ -50,10 +67,9 @@ class Fanout:
         return sum(len(topic.wakers) for topic in self._topics.values()) + len(self._feeders)
 
     def publish(self, session_id: str, entries: tuple[Entry, ...]) -> None:
-        """Tell of entries that are durable. Call it in their order."""
+        """Tell of entries that are durable."""
         if topic := self._topics.get(session_id):
-            topic.recent.extend(entries)
-            topic.ended = topic.ended or entries[-1].type == "session.deleted"
+            topic.add(entries)
             for waker in topic.wakers:
                 waker.set()
         for waker in self._feeders:
@@ -81,15 +97,20 @@ class Fanout:
     # Waiting for a message's end
 
     @contextmanager
-    def waiting(self, message_id: str) -> Iterator[asyncio.Future[Receipt]]:
-        """A future that holds the message's receipt once its end is durable. Take it before you look at the message."""
+    def waiting(self, message_id: str) -> Generator[asyncio.Future[Receipt]]:
+        """A future that holds the message's receipt once its end is durable. Take it before you look at the message.
+
+        It is cancelled when the host closes, or when the receipt must be read: then look yourself.
+        """
         future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-        waiters = self._waiters.setdefault(message_id, set())
-        waiters.add(future)
+        if self._closed:
+            future.cancel()
+        waiters = self._waiters.setdefault(message_id, {})
+        waiters[future] = None
         try:
             yield future
         finally:
-            waiters.discard(future)
+            waiters.pop(future, None)
             if not waiters and self._waiters.get(message_id) is waiters:
                 del self._waiters[message_id]
 
@@ -103,15 +124,21 @@ class Fanout:
             if not future.done():
                 future.set_result(receipt)
 
+    def unread(self, message_id: str) -> None:
+        """Tell everyone who waits for this message that it has ended, and that its receipt could not be read."""
+        for future in self._waiters.get(message_id, ()):
+            future.cancel()
+
     # Following
 
-    async def follow(self, session_id: str, after: int) -> AsyncIterator[Entry]:
+    async def follow(self, session_id: str, after: int) -> AsyncGenerator[Entry, None]:
         """The entries of a session after a sequence, then as they become durable; ends with `session.deleted`.
 
-        Ends too when the host closes. Nothing is left out and nothing comes twice.
+        Ends too when the host closes. Nothing comes twice, and nothing is left out, unless the session was deleted
+        before this reader had caught up: then its end may follow with a gap before it.
         """
         topic, waker = self._topics.setdefault(session_id, Topic()), asyncio.Event()
-        topic.wakers.add(waker)
+        topic.wakers[waker] = None
         try:
             while not self._closed:
                 waker.clear()
@@ -123,19 +150,24 @@ class Fanout:
                     yield entry
                     if entry.type == "session.deleted":
                         return
-                if not entries:
-                    if topic.ended:
-                        return
-                    await waker.wait()
+                if entries:
+                    continue
+                if topic.last:
+                    if topic.last.sequence > after:
+                        yield topic.last
+                    return
+                if not topic.recent and await self._store.load(session_id) is None:
+                    return  # it was deleted before anybody followed it
+                await waker.wait()
         finally:
-            topic.wakers.discard(waker)
+            topic.wakers.pop(waker, None)
             if not topic.wakers and self._topics.get(session_id) is topic:
                 del self._topics[session_id]
 
-    async def follow_all(self, after: str) -> AsyncIterator[tuple[str, Entry]]:
+    async def follow_all(self, after: str) -> AsyncGenerator[tuple[str, Entry], None]:
         """The entries of all sessions after a position of the feed, with their positions, then as they come."""
         waker = asyncio.Event()
-        self._feeders.add(waker)
+        self._feeders[waker] = None
         try:
             while not self._closed:
                 waker.clear()
@@ -146,4 +178,4 @@ class Fanout:
                 if not found:
                     await waker.wait()
         finally:
-            self._feeders.discard(waker)
+            self._feeders.pop(waker, None)

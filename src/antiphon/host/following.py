@@ -1,6 +1,7 @@
 """Following what happens: pages and streams of events, from any cursor."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -25,15 +26,25 @@ class Following(Reading):
         more = bool(entries) and entries[-1].sequence < session.sequence
         return Page(items=items, next_cursor=items[-1].cursor if more else None)
 
-    async def follow(self, ref: str, *, after: str | None) -> AsyncIterator[EventView]:
+    async def follow(self, ref: str, *, after: str | None) -> AsyncGenerator[EventView, None]:
         """See `Service.follow`."""
         session = await self.load(ref)
         told, start = await self._from(session, after)
         for view in told:
             yield view
         epoch = self.context.store.epoch
-        async for entry in self.context.fanout.follow(session.id, start):
-            yield event_view(entry, epoch)
+        async with aclosing(self.context.fanout.follow(session.id, start)) as entries:
+            async for entry in entries:
+                if entry.sequence > start + 1:
+                    yield self._lost(session, start)
+                start = entry.sequence
+                yield event_view(entry, epoch)
+
+    def _lost(self, session: Session, sequence: int) -> EventView:
+        """The session was deleted, with what followed that sequence: the gap before its end."""
+        at, asked_for = rfc3339(self.context.clock.now()) or "", f"{self.context.store.epoch}:{sequence}"
+        data = {"asked_for": asked_for}
+        return EventView(type="gap", cursor="", session_id=session.id, generation=session.generation, at=at, data=data)
 
     async def _from(self, session: Session, after: str | None) -> tuple[tuple[EventView, ...], int]:
         """What to tell first, and the sequence after which to go on: a cursor that can't be served is told as a gap."""
@@ -62,7 +73,7 @@ class Following(Reading):
             EventView(type="snapshot", cursor=cursor, data=snapshot, **here),
         )
 
-    async def follow_message(self, message_id: str) -> AsyncIterator[EventView | Receipt]:
+    async def follow_message(self, message_id: str) -> AsyncGenerator[EventView | Receipt, None]:
         """See `Service.follow_message`."""
         with self.context.fanout.waiting(message_id) as ended:
             stored = await self.context.store.message(message_id)
@@ -70,16 +81,15 @@ class Following(Reading):
                 raise NotFound("message", message_id)
             message, turn_id = stored.message, ""
             epoch = self.context.store.epoch
-            async for entry in self.context.fanout.follow(message.session_id, message.sequence - 1):
-                if entry.type == e.TurnStarted.TYPE and message_id in entry.data["message_ids"]:
-                    turn_id = entry.turn_id or ""
-                elif entry.type == e.TurnSteered.TYPE and entry.message_id == message_id:
-                    turn_id = entry.turn_id or ""
-                about_other = entry.type in _OF_ONE_MESSAGE and entry.message_id != message_id
-                if entry.message_id == message_id or (turn_id and entry.turn_id == turn_id and not about_other):
-                    yield event_view(entry, epoch)
-                if entry.type == e.MessageEnded.TYPE and entry.message_id == message_id:
-                    break
+            async with aclosing(self.context.fanout.follow(message.session_id, message.sequence - 1)) as entries:
+                async for entry in entries:
+                    if _takes_up(entry, message_id):
+                        turn_id = entry.turn_id or ""
+                    about_other = entry.type in _OF_ONE_MESSAGE and entry.message_id != message_id
+                    if entry.message_id == message_id or (turn_id and entry.turn_id == turn_id and not about_other):
+                        yield event_view(entry, epoch)
+                    if entry.type == e.MessageEnded.TYPE and entry.message_id == message_id:
+                        break
             yield ended.result() if ended.done() and not ended.cancelled() else await self.receipt(message_id)
 
     # All sessions
@@ -94,15 +104,16 @@ class Following(Reading):
         end = found[-1].position if found else position
         return Page(items=items, next_cursor=f"{epoch}:{end}")
 
-    async def follow_all(self, *, after: str | None) -> AsyncIterator[tuple[str, EventView]]:
+    async def follow_all(self, *, after: str | None) -> AsyncGenerator[tuple[str, EventView], None]:
         """See `Service.follow_all`."""
         told, position = await self._feed_from(after)
         epoch = self.context.store.epoch
         for view in told:
             yield f"{epoch}:{position}", view
         with _positions():
-            async for place, entry in self.context.fanout.follow_all(position):
-                yield f"{epoch}:{place}", event_view(entry, epoch)
+            async with aclosing(self.context.fanout.follow_all(position)) as places:
+                async for place, entry in places:
+                    yield f"{epoch}:{place}", event_view(entry, epoch)
 
     async def _feed_from(self, after: str | None) -> tuple[tuple[EventView, ...], str]:
         if after is None:
@@ -116,8 +127,15 @@ class Following(Reading):
         here: dict[str, Any] = {"cursor": "", "session_id": "", "generation": 0, "at": at}
         sessions = await self.sessions(limit=200)
         snapshot = {"sessions": msgspec.to_builtins(sessions.items), "more": sessions.next_cursor is not None}
-        told = EventView(type="gap", data={"asked_for": after}, **here), EventView(type="snapshot", data=snapshot, **here)
+        gap = EventView(type="gap", data={"asked_for": after}, **here)
+        told = gap, EventView(type="snapshot", data=snapshot, **here)
         return told, await self.context.store.feed_end()
+
+
+def _takes_up(entry: e.Entry, message_id: str) -> bool:
+    """Whether a turn takes the message up here: it is begun with it, or steered by it."""
+    begun = entry.type == e.TurnStarted.TYPE and message_id in entry.data["message_ids"]
+    return begun or (entry.type == e.TurnSteered.TYPE and entry.message_id == message_id)
 
 
 _OF_ONE_MESSAGE = (e.MessageEnded.TYPE, e.MessageAccepted.TYPE, e.TurnSteered.TYPE, e.TurnSteerRequested.TYPE)

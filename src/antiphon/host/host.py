@@ -1,22 +1,23 @@
-"""The host: it keeps the sessions' actors, carries out what clients ask, starts with recovery and ends in good order."""
+"""The host: it keeps the sessions' actors, carries out what clients ask, begins with recovery, ends in good order."""
 
 import asyncio
+import contextlib
 import logging
-import os
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from importlib.metadata import version
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from antiphon.core import commands as c
 from antiphon.core import errors
-from antiphon.core.decide import Given
+from antiphon.core.decide import Given, Refused
 from antiphon.core.names import key_problem
 from antiphon.core.session import Session
 from antiphon.core.step import Step
-from antiphon.host.actor import SessionActor
-from antiphon.host.archive import exported, imported
+from antiphon.host.actor import Accepted, SessionActor
+from antiphon.host.archive import exported, exported_key, imported
 from antiphon.host.context import Context
 from antiphon.host.fanout import Fanout
 from antiphon.host.following import Following
@@ -25,17 +26,22 @@ from antiphon.host.service import HostStatus, NewMessage, NewSession
 from antiphon.host.session_settings import check_settings
 from antiphon.host.settings import HostSettings
 from antiphon.host.tasks import Tasks
-from antiphon.host.views import Cancelled, Page, PermissionView, Receipt, SessionView, TurnView
+from antiphon.host.views import Cancelled, Page, PermissionView, Receipt, SessionView, TurnView, receipt
+from antiphon.host.waiting import position_of, waiting_for
 from antiphon.ports.agent import Agent
 from antiphon.ports.clock import Clock
 from antiphon.ports.ids import Ids
 from antiphon.ports.store import Commit, KeyTaken, Store
 
 log = logging.getLogger("antiphon.host")
+T = TypeVar("T")
 
 HOMES_MAX = 20_000
 RECOVERIES_AT_ONCE = 64
+RECOVERY_S = 10.0
 SWEEP_S = 0.5
+DOUBT_S = 2.0
+"""How long a caller waits for the host to find out what became of a commit."""
 HURRIED_GRACE_S = 2.0
 
 
@@ -85,6 +91,8 @@ class Host(Following):
         )
         self._store_name = store_name
         self._tasks = Tasks("host")
+        self._leaving: dict[SessionActor, None] = {}
+        self._closing = False
         self._homes: OrderedDict[str, str] = OrderedDict()
         self._hurry = asyncio.Event()
         self._started_at = clock.monotonic()
@@ -92,7 +100,11 @@ class Host(Following):
     # Life
 
     async def start(self) -> None:
-        """Settle what an earlier host left, then let the queues run. Returns when every session is settled."""
+        """Settle what an earlier host left, then let the queues run.
+
+        Returns when every session is settled; one that can't be settled now, because the store does not take it, is
+        told of in the log and settled as soon as it can be.
+        """
         pending = list(await self.context.store.unsettled())
         gate = asyncio.Semaphore(RECOVERIES_AT_ONCE)
         async with asyncio.TaskGroup() as group:
@@ -104,22 +116,12 @@ class Host(Following):
     async def _recover(self, session_id: str, gate: asyncio.Semaphore) -> None:
         """Settle one session. Trouble with it stays with it (P13)."""
         async with gate:
-            try:
-                session = await self.context.store.load(session_id)
-                if session is None:
-                    return
-                agent = self.context.agents.get(session.agent)
-                await self.actor(session_id).ask(
-                    c.HostDied(
-                        on_crash=session.settings.get("on_crash", self.context.settings.on_crash),
-                        can_resume=bool(agent and agent.capabilities.resume and session.resume_token),
-                    )
-                )
-            except errors.AntiphonError as error:
-                log.error(
-                    "a session could not be recovered",
-                    extra={"action": "recovery_failed", "session_id": session_id, "code": error.code},
-                )
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(RECOVERY_S):
+                    if await self.actor(session_id).settled():
+                        return
+            extra = {"action": "recovery_failed", "session_id": session_id}
+            log.error("a session could not be recovered yet", extra=extra)
 
     def hurry(self) -> None:
         """Shut down at once: running turns get no more time, agents no more patience."""
@@ -134,32 +136,34 @@ class Host(Following):
     async def stop(self) -> None:
         """Drain, give running turns their time, interrupt them, end the agents. The store stays open. Idempotent."""
         self.drain()
-        await self._wait_for_turns(self.context.settings.drain_s)
+        await self._wait_for_turns(self.context.settings.drain_s, hurried=self._hurry)
         self.context.grace_s = min(HURRIED_GRACE_S, self.context.grace_s)
         self.context.patience_s = min(1.0, self.context.patience_s)
         for actor in self._busy():
-            await actor.report(c.ShutDown())
+            actor.tell(c.ShutDown())
         await self._wait_for_turns(self.context.grace_s + self.context.patience_s + 2)
+        self._closing = True
         await self._tasks.close()
-        closing = [asyncio.ensure_future(actor.close()) for actor in self._actors.values()]
-        if closing:
-            await asyncio.wait(closing)
+        await asyncio.gather(*[actor.close() for actor in (*self._actors.values(), *self._leaving)])
         self._actors.clear()
         self.context.fanout.close()
 
     def _busy(self) -> list[SessionActor]:
         return [actor for actor in self._actors.values() if actor.session and actor.session.running]
 
-    async def _wait_for_turns(self, seconds: float) -> None:
-        waits = [asyncio.ensure_future(actor.until(_at_rest(actor))) for actor in self._busy()]
+    async def _wait_for_turns(self, seconds: float, *, hurried: asyncio.Event | None = None) -> None:
+        """Wait until no turn runs, or the time is up, or somebody is in a hurry. Their ends are told to who waits."""
+        waits = [self._tasks.start(actor.until(_at_rest(actor)), "wait_for_turn") for actor in self._busy()]
         if not waits:
             return
-        hurried = asyncio.ensure_future(self._hurry.wait())
-        everyone = asyncio.gather(*waits)
-        await asyncio.wait({everyone, hurried}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        everyone.cancel()
-        hurried.cancel()
-        await asyncio.gather(everyone, hurried, return_exceptions=True)
+        everyone: asyncio.Future[Any] = asyncio.gather(*waits)
+        enough: set[asyncio.Future[Any]] = {everyone}
+        if hurried:
+            enough.add(self._tasks.start(hurried.wait(), "wait_for_hurry"))
+        await asyncio.wait(enough, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for waiting in enough:
+            waiting.cancel()
+        await asyncio.gather(*enough, return_exceptions=True)
 
     # Upkeep
 
@@ -172,17 +176,21 @@ class Host(Following):
                 if actor.idle and now - actor.touched_at > settings.agent_idle_s:
                     actor.let_go()
                 elif actor.asleep and now - actor.touched_at > settings.awake_idle_s:
-                    del self._actors[session_id]
-                    self._tasks.start(actor.close(), "sleep")
-                elif actor.session and actor.session.permissions:
-                    await self._expire(actor, actor.session)
+                    self._leaving[self._actors.pop(session_id)] = None
+                    self._tasks.start(self._put_to_sleep(actor), "sleep")
+                elif actor.session and actor.session.permissions and not actor.crowded:
+                    self._expire(actor, actor.session)
 
-    async def _expire(self, actor: SessionActor, session: Session) -> None:
+    async def _put_to_sleep(self, actor: SessionActor) -> None:
+        await actor.close()
+        self._leaving.pop(actor, None)
+
+    def _expire(self, actor: SessionActor, session: Session) -> None:
         now = self.context.clock.now()
         for permission in session.permissions:
             if permission.deadline_at is not None and permission.deadline_at <= now:
                 decision = self.context.settings.permission_default
-                await actor.report(c.ExpirePermission(permission_id=permission.id, decision=decision))
+                actor.tell(c.ExpirePermission(permission_id=permission.id, decision=decision))
 
     async def _purge(self) -> None:
         """Take away, in small steps, what deleted sessions left."""
@@ -197,9 +205,15 @@ class Host(Following):
     # Sessions
 
     def actor(self, session_id: str) -> SessionActor:
-        """The actor of a session, made now if it sleeps. Use it before the next `await`."""
+        """The actor of a session, made now if it sleeps. Use it before the next `await`.
+
+        Raises:
+            Draining: The host is about to be gone.
+        """
         actor = self._actors.get(session_id)
         if actor is None:
+            if self._closing:
+                raise _draining()
             actor = self._actors[session_id] = SessionActor(session_id, self.context)
         return actor
 
@@ -209,28 +223,77 @@ class Host(Following):
         self._check(new)
         await self._check_room()
         try:
-            return self.shown(await self._create(new)), True
-        except KeyTaken as taken:
-            if return_existing and new.key:
-                return await self.session(new.key), False
-            detail = f"Key {new.key!r} belongs to session {taken.session_id}. Use it, or choose another key."
-            raise errors.Exists(detail, session_id=taken.session_id, key=new.key) from None
+            return self.shown(await self._finish(self._create(new), "create")), True
+        except errors.Exists as taken:
+            if not return_existing:
+                raise
+            return await self.session(taken.ids["session_id"]), False
 
     async def _create(self, new: NewSession) -> Session:
-        """Raises KeyTaken when the key is in use."""
+        """Raises Exists when the key is in use."""
         session_id = self.context.ids.new("ses")
         step = Step(None, Given(now=self.context.clock.now()), session_id=session_id)
         fields: dict[str, Any] = {name: getattr(new, name) for name in new.__struct_fields__}
-        step.take(c.CreateSession(session_id=session_id, **fields))
+        created = step.take(c.CreateSession(session_id=session_id, **fields))
+        if isinstance(created, Refused):
+            raise created.error
         step.seal()
         assert step.session is not None, "a session was just created"
-        await self.context.store.commit(Commit(session=step.session, expected=0, entries=tuple(step.entries)))
-        self.context.fanout.publish(session_id, tuple(step.entries))
+        try:
+            await self._keep(Commit(session=step.session, expected=0, entries=tuple(step.entries)))
+        except KeyTaken as taken:
+            detail = f"Key {new.key!r} belongs to session {taken.session_id}. Use it, or choose another key."
+            raise errors.Exists(detail, session_id=taken.session_id, key=new.key) from None
         return step.session
+
+    async def _keep(self, commit: Commit) -> None:
+        """Commit a new session. Where the outcome is unknown it is found out, if need be after the caller was told so.
+
+        Raises:
+            KeyTaken, StoreUnavailable: As `Store.commit`.
+        """
+        try:
+            await self.context.store.commit(commit)
+        except errors.StoreUnavailable as error:
+            if not error.ids.get("in_doubt"):
+                raise
+            looking = self._tasks.start(self._look_for(commit), "look_for")
+            await asyncio.wait({looking}, timeout=DOUBT_S)
+            if not looking.done():
+                raise
+            if not looking.result():
+                raise errors.StoreUnavailable(error.detail) from error
+        else:
+            self._tell_of(commit)
+
+    async def _look_for(self, commit: Commit) -> bool:
+        """Whether a new session is in the store after all, however long that takes."""
+        while True:
+            try:
+                found = await self.context.store.load(commit.session.id)
+            except errors.StoreUnavailable:
+                await self.context.clock.sleep(DOUBT_S / 10 * (0.5 + self.context.random.random()))
+            else:
+                break
+        if found is not None:
+            self._tell_of(commit)
+        return found is not None
+
+    def _tell_of(self, commit: Commit) -> None:
+        self.context.fanout.publish(commit.session.id, commit.entries)
+        if commit.session.unsettled and not self._closing:
+            self.actor(commit.session.id).wake()
+
+    async def _finish(self, work: Coroutine[Any, Any, T], name: str) -> T:
+        """Have the host do something to its end, whether or not the caller waits for it (P6)."""
+        if self._closing:
+            work.close()
+            raise _draining()
+        return await self._tasks.finish(work, name)
 
     def _take_new(self) -> None:
         if self.context.draining:
-            raise errors.Draining("The host is shutting down. Try again once it has started anew.", retry_after_s=5)
+            raise _draining()
 
     def _check(self, new: NewSession) -> None:
         if new.key is not None and (problem := key_problem(new.key)):
@@ -241,7 +304,7 @@ class Host(Following):
         check_settings(new.settings)
 
     def _check_cwd(self, cwd: Any) -> None:
-        if cwd is not None and not (os.path.isabs(cwd) and os.path.isdir(cwd)):
+        if cwd is not None and not (Path(cwd).is_absolute() and Path(cwd).is_dir()):
             raise errors.InvalidRequest("`cwd` must be an existing directory, as an absolute path.", field="cwd")
 
     async def _check_room(self) -> None:
@@ -301,7 +364,7 @@ class Host(Following):
                 await actor.until(true)
         except TimeoutError:
             return False
-        return True
+        return true()
 
     # Messages
 
@@ -322,8 +385,20 @@ class Host(Following):
                 continue
             message_id = accepted.repeats or command.message_id
             self._remember_home(message_id, session_id)
-            return await self.receipt(message_id)
+            return self._just_accepted(accepted) or await self.receipt(message_id)
         raise errors.Conflict(f"Session {ref!r} was deleted and made again all the time. Try again.", retry_after_s=1)
+
+    def _just_accepted(self, accepted: Accepted) -> Receipt | None:
+        """The receipt of a new message as of the commit that accepted it: from here on nothing can fail any more."""
+        session, message = accepted.session, accepted.message
+        if message is None:
+            return None
+        actor = self._actors.get(session.id)
+        if actor and (now := actor.receipt(message.id)):
+            return now
+        waits = session.waiting(message.id)
+        why = waiting_for(session, message, self.context) if waits else None
+        return receipt(message, reply=None, position=position_of(session, message) if waits else None, waiting_for=why)
 
     async def _find_or_make(self, ref: str, create: NewSession | None) -> str:
         try:
@@ -333,9 +408,9 @@ class Host(Following):
                 raise
         await self._check_room()
         try:
-            return (await self._create(create)).id
-        except KeyTaken as taken:
-            return taken.session_id
+            return (await self._finish(self._create(create), "create")).id
+        except errors.Exists as taken:
+            return taken.ids["session_id"]
 
     def _remember_home(self, message_id: str, session_id: str) -> None:
         self._homes[message_id] = session_id
@@ -350,7 +425,12 @@ class Host(Following):
     async def wait_message(self, message_id: str, seconds: float | None) -> Receipt:
         """See `Service.wait_message`."""
         with self.context.fanout.waiting(message_id) as ended:
-            now = await self.receipt(message_id)
+            try:
+                now = await self.receipt(message_id)
+            except errors.NotFound:  # unless its session was deleted just now, which ended it
+                if ended.done() and not ended.cancelled():
+                    return ended.result()
+                raise
             if now.ended_at is not None:
                 return now
             await asyncio.wait({ended}, timeout=seconds)
@@ -393,7 +473,7 @@ class Host(Following):
         turn = await self._turn(turn_id)
         actor = self.actor(turn.session_id)
         await actor.ask(c.CancelTurn(turn_id=turn_id))
-        confirmed = await self._bounded(actor, lambda: not _runs(actor, turn_id))
+        confirmed = await self._bounded(actor, lambda: not actor.runs(turn_id))
         now = await self.context.store.turn(turn_id)
         return Cancelled(turn_id=turn_id, state=now.state if now else "cancelled", confirmed=confirmed)
 
@@ -402,11 +482,10 @@ class Host(Following):
         turn = await self._turn(turn_id)
         if turn.ended_at is None:
             actor = self.actor(turn.session_id)
-            waiting = asyncio.ensure_future(actor.until(lambda: actor.session is not None and not _runs(actor, turn_id)))
-            try:
-                await asyncio.wait({waiting}, timeout=seconds)
-            finally:
-                waiting.cancel()
+            actor.wake()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await actor.until(lambda: actor.certain and not actor.runs(turn_id))
         return await self.turn(turn_id)
 
     # Permissions
@@ -432,16 +511,16 @@ class Host(Following):
         """See `Service.import_session`."""
         self._take_new()
         await self._check_room()
-        key = (document.get("session") or {}).get("key")
-        for wanted in (key, None):
-            commit = imported(document, ids=self.context.ids, now=self.context.clock.now(), key=wanted)
+        return self.shown(await self._finish(self._import(document), "import"))
+
+    async def _import(self, document: dict[str, Any]) -> Session:
+        for key in (exported_key(document), None):
+            commit = imported(document, ids=self.context.ids, now=self.context.clock.now(), key=key)
             try:
-                await self.context.store.commit(commit)
+                await self._keep(commit)
             except KeyTaken:
                 continue
-            self.context.fanout.publish(commit.session.id, commit.entries)
-            self.actor(commit.session.id).wake()
-            return self.shown(commit.session)
+            return commit.session
         raise errors.Conflict("The session could not be imported. Try again.", retry_after_s=1)
 
     async def status(self) -> HostStatus:
@@ -462,9 +541,8 @@ class Host(Following):
         )
 
 
-def _runs(actor: SessionActor, turn_id: str) -> bool:
-    running = actor.session.running if actor.session else None
-    return running is not None and running.turn.id == turn_id
+def _draining() -> errors.Draining:
+    return errors.Draining("The host is shutting down. Try again once it has started anew.", retry_after_s=5)
 
 
 def _at_rest(actor: SessionActor) -> Callable[[], bool]:

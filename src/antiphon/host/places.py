@@ -54,9 +54,12 @@ class Places:
         return guest in self._waiting
 
     def give_back(self, guest: Guest) -> None:
-        """Hold no place and wait for none. Whoever is next in line is woken. Idempotent."""
-        self._waiting.pop(guest, None)
-        if self._holders.pop(guest, self) is None:
+        """Hold no place and wait for none. Whoever is next in line is woken. Idempotent.
+
+        Also one who leaves the line without a place may have stood before another for whom there is one.
+        """
+        left = self._waiting.pop(guest, self) is None
+        if self._holders.pop(guest, self) is None or left:
             self._call()
 
     def make_room(self) -> None:

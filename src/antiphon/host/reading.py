@@ -99,6 +99,8 @@ class Reading:
             return await self._queued(message)
         turn = await self.context.store.turn(message.turn_id) if message.turn_id else None
         reply = await self.context.store.reply(turn) if turn else None
+        if message.turn_id and reply is None and await self.context.store.message(message.id) is None:
+            raise NotFound("message", message.id)  # its session was deleted while this was read
         return receipt(message, reply=reply, position=None, waiting_for=None)
 
     async def _queued(self, message: Message) -> Receipt:
@@ -114,18 +116,20 @@ class Reading:
             if stored.message.state == "queued":
                 return receipt(message, reply=None, position=None, waiting_for="its session to be read again")
             return await self._receipt(stored.message)
-        why = waiting_for(session, waits, self.context, agent_closing=False)
+        why = waiting_for(session, waits, self.context)
         return receipt(waits, reply=None, position=position_of(session, waits), waiting_for=why)
 
     async def queue(self, ref: str) -> Page:
         """See `Service.queue`."""
         session = await self.load(ref)
+        actor = self._actors.get(session.id)
+        hindrance = actor.hindrance if actor else None
         items = [
             receipt(
                 message,
                 reply=None,
                 position=position,
-                waiting_for=waiting_for(session, message, self.context, agent_closing=False),
+                waiting_for=waiting_for(session, message, self.context, hindrance=hindrance),
             )
             for position, message in enumerate(session.inbox, 1)
         ]
@@ -202,9 +206,7 @@ class Reading:
         """See `Service.permissions`."""
         session_id = await self.resolve(ref) if ref else None
         with _cursors():
-            found = await self.context.store.permissions(
-                state=state, session_id=session_id, cursor=cursor, limit=limit
-            )
+            found = await self.context.store.permissions(state=state, session_id=session_id, cursor=cursor, limit=limit)
         keys = {item.session_id: await self._key(item.session_id) for item in found.items}
         items = tuple(permission_view(item, session_key=keys[item.session_id]) for item in found.items)
         return Page(items=items, next_cursor=found.next_cursor)

@@ -1,8 +1,8 @@
 """The settings of a session that the host itself knows. An agent may have more; those are handed on as they are.
 
-    reset           "never" | {"idle_minutes": N} | {"daily_at": "HH:MM", "time_zone": "Area/City"}
-    on_crash        "interrupt" | "retry_if_untouched" | "resume"
-    stall_after_s   a number above 0
+reset: `"never"`, `{"idle_minutes": N}` or `{"daily_at": "HH:MM", "time_zone": "Area/City"}`
+on_crash: `"interrupt"`, `"retry_if_untouched"` or `"resume"`
+stall_after_s: a number above 0
 """
 
 from collections.abc import Mapping

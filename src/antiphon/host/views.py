@@ -1,4 +1,4 @@
-"""What the host shows of sessions, messages, turns, permissions and events: the shapes of the contract, ready for JSON."""
+"""What the host shows of sessions, messages, turns, permissions and events: the contract's shapes, ready for JSON."""
 
 from typing import Any
 

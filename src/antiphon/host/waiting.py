@@ -9,8 +9,15 @@ def position_of(session: Session, message: Message) -> int:
     return 1 + [waiting.id for waiting in session.inbox].index(message.id)
 
 
-def waiting_for(session: Session, message: Message, context: Context, *, agent_closing: bool) -> str:
-    """Why the message has not run yet: a sentence with the ids concerned."""
+def waiting_for(session: Session, message: Message, context: Context, *, hindrance: str | None = None) -> str:
+    """Why the message has not run yet: a sentence with the ids concerned.
+
+    Args:
+        session: The session.
+        message: The one of its waiting messages that is asked about.
+        context: The host's.
+        hindrance: What keeps the session's next turn from starting, as far as its actor knows.
+    """
     if session.lifecycle == "stopped":
         return f"session {session.id} was stopped: resume it"
     ahead = position_of(session, message) - 1
@@ -21,9 +28,9 @@ def waiting_for(session: Session, message: Message, context: Context, *, agent_c
         return f"message {session.inbox[0].id} and what runs before it ({ahead} ahead)"
     if context.draining:
         return "the host to start again: it is shutting down"
-    if agent_closing:
-        return "the agent's last process to be gone"
     places = context.places
+    if hindrance or places.taken < places.limit:
+        return hindrance or "its turn, which is about to start"
     return f"a place for its agent: {places.taken} of {places.limit} are in use"
 
 
