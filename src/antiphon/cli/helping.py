@@ -1,10 +1,10 @@
 """Help texts, made from the table."""
 
-import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
 
 from antiphon.cli.grammar import Argument, Command, Option
+from antiphon.cli.output import terminal_width
 from antiphon.cli.table import COMMANDS, EXIT_CODES, GLOBALS, GROUPS
 
 ABOUT = """\
@@ -59,7 +59,7 @@ def _command(command: Command) -> str:
     return _joined(
         _wrapped(f"usage: {usage(command)}", "         "),
         command.summary,
-        command.about,
+        _wrapped(" ".join(command.about.split()), ""),
         _table("arguments", ((argument.name, argument.help) for argument in command.arguments)),
         _table("options", map(_option_row, command.options)),
         _table("global options", map(_option_row, GLOBALS)),
@@ -100,7 +100,7 @@ def _table(title: str, rows: Iterable[Sequence[str]]) -> str:
 
 
 def _wrapped(text: str, indent: str) -> str:
-    width = max(60, min(shutil.get_terminal_size((100, 24)).columns, 120))
+    width = max(60, min(terminal_width(), 120))
     return textwrap.fill(text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
 
 

@@ -1,11 +1,9 @@
 """Lists, fields and times for people."""
 
-import shutil
-import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from antiphon.cli.output import Output, in_a_row
+from antiphon.cli.output import Output, in_a_row, terminal_width
 
 GAP = "  "
 _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (604_800, 86_400, "d"))
@@ -18,7 +16,7 @@ def table(out: Output, heads: Sequence[str], rows: Iterable[Sequence[str]], *, c
     """
     cells = [list(heads), *([in_a_row(cell) for cell in row] for row in rows)]
     widths = [max(width(row[column]) for row in cells) for column in range(len(heads))]
-    room = shutil.get_terminal_size((100, 24)).columns if out.to_terminal else None
+    room = terminal_width() if out.to_terminal else None
     for number, row in enumerate(cells):
         *first, last = [cell + " " * (widths[column] - width(cell)) for column, cell in enumerate(row)]
         last = last.rstrip()
@@ -102,6 +100,8 @@ def _now() -> datetime:
 
 
 def _width(char: str) -> int:
+    import unicodedata  # noqa: PLC0415  most lists are ASCII
+
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

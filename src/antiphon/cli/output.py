@@ -39,6 +39,20 @@ def visible(text: str, *, spared: str = _SPARED) -> str:
     return "".join(char if char in spared or not _is_control(char) else _escaped(char) for char in text)
 
 
+def terminal_width() -> int:
+    """How many columns the terminal has: `$COLUMNS`, else what it says itself, else 100.
+
+    That is `shutil.get_terminal_size`, without the 7 ms that importing every compressor costs.
+    """
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns or 100
+    except (OSError, ValueError):
+        return 100
+
+
 def in_a_row(text: str) -> str:
     """Text for one cell of a table: on one line, without control characters."""
     return visible(text.replace("\r\n", " ").replace("\n", " ").replace("\t", " "), spared="")

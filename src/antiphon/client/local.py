@@ -13,14 +13,13 @@ import errno
 import fcntl
 import json
 import os
-import socket
 import sys
 from time import monotonic, sleep  # noqa: TID251  finding a process is a matter of real time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from antiphon.client.address import Address
 from antiphon.client.errors import ClientError, HostNotReached
-from antiphon.client.transport import Transport
+from antiphon.client.transport import Transport, connected
 from antiphon.client.wire import Request
 
 if TYPE_CHECKING:
@@ -98,8 +97,7 @@ class LocalHost:
     def answers(self) -> bool:
         """Whether somebody takes connections where `ready.json` says."""
         try:
-            address = self.address()
-            with socket.create_connection((address.host, address.port), 2):
+            with connected(self.address(), 2):
                 return True
         except (HostNotReached, OSError):
             return False
