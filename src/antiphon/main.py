@@ -8,7 +8,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -254,3 +254,30 @@ def _announce(path: Path, ready: dict[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
+
+
+def examine_store(data_dir: Path, told: Callable[[str], None]) -> list[tuple[str, bool]]:
+    """What is damaged in a data directory's store, in words, and whether `repair_store` can mend it. Changes nothing.
+
+    Raises:
+        AntiphonError: The store can't be read at all.
+    """
+    from antiphon.store.sqlite import doctor
+
+    return [(_told(finding), finding.mendable) for finding in doctor.examine(data_dir, told=told)]
+
+
+def repair_store(data_dir: Path, told: Callable[[str], None]) -> tuple[Path, list[str]]:
+    """Mend what can be mended in a data directory's store; the copy that was kept, and what was mended, in words.
+
+    Raises:
+        AntiphonError: A host runs on the directory, or the store can't be read or written.
+    """
+    from antiphon.store.sqlite import doctor
+
+    copy, mended = doctor.repair(data_dir, stamp=str(SystemClock().now()), told=told)
+    return copy, [_told(finding) for finding in mended]
+
+
+def _told(finding: Any) -> str:
+    return f"session {finding.session_id}: {finding.detail}" if finding.session_id else finding.detail

@@ -83,6 +83,12 @@ class Installation:
         self.served.kill()
         self.served.wait(10)
 
+    def stop(self) -> None:
+        """End the host in good order."""
+        assert self.served
+        self.served.terminate()
+        assert self.served.wait(30) == 0
+
     def close(self) -> None:
         """End the commands that still run, and the host that serves this directory, whoever started it."""
         for command in self._commands:

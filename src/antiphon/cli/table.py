@@ -371,10 +371,13 @@ is an event.""",
         ("doctor",),
         "Look for what is wrong and say what to do.",
         "doctor:doctor",
+        options=(
+            Option("--repair", "Mend in the store what its journal can tell, after keeping a copy of it.", kind="flag"),
+        ),
         about="""\
-Looks from outside: at the data directory, ready.json, the host and its agents. Starts nothing and changes nothing. The
-exit code is 1 when something is wrong.""",
-        examples=("antiphon doctor",),
+Looks at the data directory, ready.json, the host, its agents, and at everything in the store. Starts nothing, and
+without --repair changes nothing. The exit code is 1 when something is wrong.""",
+        examples=("antiphon doctor", "antiphon doctor --repair"),
     ),
     Command(
         ("token", "create"),

@@ -3,6 +3,8 @@
 import json
 import os
 
+import apsw
+
 from clientlab.running import Installation
 
 
@@ -85,3 +87,31 @@ def test_an_address_where_nobody_answers_is_found(alone: Installation) -> None:
 
     assert done.code == 1
     assert "127.0.0.1:9" in done.out
+
+
+def test_what_is_damaged_in_the_store_is_found_and_mended(alone: Installation) -> None:
+    alone.serve()
+    alone.run("session", "message", "kept", "hello", "--agent", "echo")
+    alone.stop()
+    store = apsw.Connection(str(alone.data / "antiphon.db"))
+    store.execute("UPDATE sessions SET state = x'00'").fetchall()
+    store.close()
+
+    level, said = findings(alone)["store"]
+    assert level == "wrong"
+    assert "its state is not what its journal says" in said
+    assert "doctor --repair" in said
+
+    mended = findings(alone, "--repair")
+    assert mended["store"][0] == "ok"
+    assert list(alone.data.glob("antiphon.db.before-repair-*"))
+    alone.serve()
+    assert "echo: hello" in alone.run("session", "transcript", "kept").out
+
+
+def test_nothing_is_mended_while_a_host_runs(alone: Installation) -> None:
+    alone.serve()
+    level, said = findings(alone, "--repair")["store"]
+    assert level == "wrong"
+    assert "in use by another host" in said
+    assert not list(alone.data.glob("*before-repair*"))

@@ -1,8 +1,10 @@
-"""`antiphon doctor`: looks from outside for what is wrong and says what to do. It starts and changes nothing."""
+"""`antiphon doctor`: looks for what is wrong and says what to do. Only `--repair` changes anything."""
 
 import os
 import stat
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 from antiphon import __version__
@@ -32,8 +34,9 @@ class Finding(NamedTuple):
 
 def doctor(context: Context, given: Given) -> int:
     """Print what was found; exit code 1 when something is wrong."""
-    del given
     findings = list(_remote(context) if context.url else _local(context))
+    if not context.url:
+        findings += _store(context, mend=given.flag("repair"))
     healthy = all(finding.level != "wrong" for finding in findings)
     if context.out.as_json:
         context.out.document({"healthy": healthy, "findings": [finding._asdict() for finding in findings]})
@@ -70,6 +73,39 @@ def _local(context: Context) -> Iterator[Finding]:
         yield Finding("host version", "warning", f"the host is antiphon {ready.version or 'of no version'}", advice)
     with Client(ready.url, context.token or ready.token) as client:
         yield from _host(client, ready.url)
+
+
+def _store(context: Context, *, mend: bool) -> Iterator[Finding]:
+    """Everything that is kept, read once; with `mend`, what the journal can tell is written anew."""
+    directory = Path(context.local.data_dir)
+    if not (directory / "antiphon.db").exists():
+        return
+    composition = import_module("antiphon.main")  # the store and its engine, which no other command needs
+    try:
+        if mend:
+            copy, mended = composition.repair_store(directory, context.out.note)
+            yield Finding("repair", "ok", f"{len(mended)} mended, the store as it was is kept as {copy.name}")
+            yield from (Finding("repair", "ok", f"mended: {detail}") for detail in mended)
+        damaged: list[tuple[str, bool]] = composition.examine_store(directory, context.out.note)
+    except composition.AntiphonError as error:
+        yield Finding("store", "wrong", str(error), _store_advice(mend=mend))
+        return
+    for detail, mendable in damaged:
+        advice = "Stop the host, then `antiphon doctor --repair`: the journal can tell it." if mendable else UNMENDABLE
+        yield Finding("store", "wrong", detail, advice)
+    if not damaged:
+        yield Finding("store", "ok", "everything in it can be read and agrees with its journal")
+
+
+UNMENDABLE = (
+    "Keep a copy of the data directory and restore it from a backup, or `antiphon session delete` that session."
+)
+
+
+def _store_advice(*, mend: bool) -> str:
+    if mend:
+        return "Stop the host on this directory first; see that the disk has room for a copy."
+    return "Keep a copy of the data directory and restore the store from a backup."
 
 
 def _data_dir(path: str) -> Iterator[Finding]:

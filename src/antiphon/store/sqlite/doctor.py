@@ -6,7 +6,8 @@ all follow from it. What does not agree with it can be written anew; an entry of
 
 # ruff: noqa: S608  # what is put into SQL is ours, values are bound
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from antiphon.ports.store import Commit, NewText
 from antiphon.store.sql import rows, writes
 from antiphon.store.sqlite.database import NAME, connect
 from antiphon.store.sqlite.driver import execute, run
+from antiphon.store.sqlite.faults import fault
 from antiphon.store.sqlite.lock import DirectoryLock
 
 INTEGRITY_ROWS = 20
@@ -51,15 +53,12 @@ def examine(data_dir: Path, *, told: Callable[[str], None] = lambda _line: None)
         told: Hears of the progress, in lines for a person.
 
     Raises:
-        apsw.Error: The file can't even be opened as a database.
+        StoreUnavailable, StoreDamaged: The file can't even be read as a database.
     """
-    connection = connect(data_dir / NAME, None, writes=False)
-    try:
+    with _opened(data_dir, writes=False) as connection:
         told("checking the file")
         found = [Finding(None, f"the file: {line}", mendable=False) for line in _integrity(connection)]
         return found + [finding for number, id in _sessions(connection) for finding in _examine(connection, number, id)]
-    finally:
-        connection.close()
 
 
 def repair(
@@ -76,25 +75,34 @@ def repair(
         The copy, and what was mended.
 
     Raises:
-        StoreUnavailable: A host holds the directory.
-        apsw.Error: The copy can't be made, or the store can't be written; then nothing was changed.
+        StoreUnavailable: A host holds the directory, the copy can't be made or the store can't be written. Then
+            nothing was changed.
     """
     lock = DirectoryLock.take(data_dir / "antiphon.lock")
     try:
-        connection = connect(data_dir / NAME, None, writes=True)
-        try:
+        with _opened(data_dir, writes=True) as connection:
             copy = data_dir / f"{NAME}.before-repair-{stamp}"
             told(f"keeping a copy as {copy.name}")
             execute(connection, "VACUUM INTO ?1", (str(copy),))
-            mended: list[Finding] = []
             with connection:
-                for number, session_id in _sessions(connection):
-                    mended += _mend(connection, number, session_id)
+                mended = [finding for number, id in _sessions(connection) for finding in _mend(connection, number, id)]
             return copy, mended
-        finally:
-            connection.close()
     finally:
         lock.release()
+
+
+@contextlib.contextmanager
+def _opened(data_dir: Path, *, writes: bool) -> Generator[apsw.Connection]:
+    """A connection; what SQLite says of the file is told as the store's own errors."""
+    path = data_dir / NAME
+    try:
+        connection = connect(path, None, writes=writes)
+        try:
+            yield connection
+        finally:
+            connection.close(True)
+    except apsw.Error as error:
+        raise fault(error, str(path)) from error
 
 
 def _integrity(connection: apsw.Connection) -> list[str]:
