@@ -64,10 +64,17 @@ def told(error: ClientError) -> str:
     """An error for people: what happened, and what to do."""
     if not isinstance(error, ApiError):
         return str(error)
-    advice = [_ADVICE.get(error.code, "")]
+    advice = [_holder(error), _ADVICE.get(error.code, "")]
     if error.retry_after_s is not None:
         advice.append(f"Try again in {error.retry_after_s} s.")
     return " ".join([error.detail, *filter(None, advice)])
+
+
+def _holder(error: ApiError) -> str:
+    """The turn and the message that are in the way, by their ids."""
+    holder: dict[str, Any] = error.fields.get("holder") or {}
+    named = [f"{kind} {holder[f'{kind}_id']}" for kind in ("turn", "message") if holder.get(f"{kind}_id")]
+    return f"In the way: {', '.join(named)}, since {holder.get('since')}." if named else ""
 
 
 def problem(error: ClientError) -> Mapping[str, Any]:

@@ -44,3 +44,10 @@ def test_trouble_on_the_way_has_its_exit_code(error: ClientError, number: int, c
 def test_every_end_of_a_message_and_turn_has_an_exit_code() -> None:
     assert set(ENDS) == {*MESSAGE_ENDS, "completed"}
     assert {state for state, code in ENDS.items() if code == 7} == {"cancelled", "interrupted", "withdrawn"}
+
+
+def test_a_refusal_names_the_turn_and_the_message_in_the_way() -> None:
+    holder = {"turn_id": "turn_1", "message_id": None, "since": "2026-03-01T09:30:00.123Z"}
+    busy = ApiError.of(409, {"code": "session_busy", "detail": "Busy.", "holder": holder}, retry_after_s=1)
+
+    assert told(busy).startswith("Busy. In the way: turn turn_1, since 2026-03-01T09:30:00.123Z. ")
