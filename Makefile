@@ -6,7 +6,10 @@ LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashe
 	--no-emit-index-url --no-config --quiet $(UPGRADE)
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test setup lint types docs lock wheel clean
+SECONDS ?= 60
+SEED ?= 1
+
+.PHONY: help demo test setup lint types bench torture simulate mutants docs lock wheel clean
 .NOTPARALLEL:
 
 help: ## show this list
@@ -30,6 +33,18 @@ lint: setup ## ruff, its formatter, and the layers
 
 types: setup ## pyright, strict in src
 	@$(BIN)/pyright
+
+bench: setup ## measure, as ratios against floors; a table, and build/bench.json (QUICK=1 takes two minutes)
+	@mkdir -p build && PYTHONPATH=tests $(BIN)/python -m benchmarks $(if $(QUICK),--quick)
+
+torture: setup ## kill a loaded host over and over, then look for what was lost (SECONDS=60 SEED=1)
+	@$(BIN)/python -m antiphon.testing.torture --seconds $(SECONDS) --seed $(SEED)
+
+simulate: setup ## many lives of a host on a simulated machine (SEEDS=1000)
+	@$(BIN)/python -m antiphon.testing.simulation --seeds $(or $(SEEDS),1000) --jobs 2
+
+mutants: setup ## undo protections of the code one at a time, and see that a test fails for each
+	@$(BIN)/python tests/mutants/run.py
 
 docs: setup ## write docs/reference anew from the code
 	@$(BIN)/python scripts/generate_reference.py
