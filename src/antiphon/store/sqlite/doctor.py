@@ -84,8 +84,10 @@ def repair(
             copy = data_dir / f"{NAME}.before-repair-{stamp}"
             told(f"keeping a copy as {copy.name}")
             execute(connection, "VACUUM INTO ?1", (str(copy),))
+            mended: list[Finding] = []
             with connection:
-                mended = [finding for number, id in _sessions(connection) for finding in _mend(connection, number, id)]
+                for number, session_id in _sessions(connection):
+                    mended += _mend(connection, number, session_id)
             return copy, mended
     finally:
         lock.release()
