@@ -27,10 +27,13 @@ class Rules(Value, frozen=True, kw_only=True):
 
 
 class Given(Value, frozen=True, kw_only=True):
-    """What a decision is made under: the time (ms since the epoch) and the rules."""
+    """What a decision is made under: the time (ms since the epoch), the rules, and what the session's agent can do."""
 
     now: int
     rules: Rules = Rules()
+    can_roll_back: bool = True
+    """Whether the agent can forget a cancelled turn. Where it can't, a rollback only interrupts: a transcript without
+    a turn that the agent remembers would not be true."""
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -118,7 +121,7 @@ def _send(session: Session, command: c.SendMessage, given: Given) -> Decision:
         sender=command.sender,
     )
     before = _reset(session, given) if command.expected_generation is None else ()
-    after = (*_supersede(session.inbox, when_busy), *_interrupt(session, when_busy))
+    after = (*_supersede(session.inbox, when_busy), *_interrupt(session, when_busy, given))
     return (*before, accepted, *after)
 
 
@@ -174,13 +177,13 @@ def _supersede(waiting: Iterable[Message], when_busy: WhenBusy) -> Events:
     return tuple(e.MessageEnded(message_id=message.id, state="cancelled", error=problem) for message in superseded)
 
 
-def _interrupt(session: Session, when_busy: WhenBusy) -> Events:
+def _interrupt(session: Session, when_busy: WhenBusy, given: Given) -> Events:
     if when_busy not in INTERRUPTING:
         return ()
-    return _cancel(session, "interrupt", rollback=when_busy == "rollback")
+    return _cancel(session, "interrupt", rollback=when_busy == "rollback" and given.can_roll_back)
 
 
-def _edit(session: Session, command: c.EditMessage, _given: Given) -> Decision:
+def _edit(session: Session, command: c.EditMessage, given: Given) -> Decision:
     message = session.waiting(command.message_id)
     if message is None or message.steering:
         return Refused(_not_editable(command.message_id))
@@ -192,7 +195,7 @@ def _edit(session: Session, command: c.EditMessage, _given: Given) -> Decision:
     others = [waiting for waiting in session.inbox if waiting.id != message.id]
     first = e.QueueReordered(order=(message.id, *[waiting.id for waiting in others]))
     superseded = _supersede(others, command.when_busy)
-    return (edited, first, *superseded, *_interrupt(session, command.when_busy))
+    return (edited, first, *superseded, *_interrupt(session, command.when_busy, given))
 
 
 def _withdraw(session: Session, command: c.WithdrawMessage, _given: Given) -> Decision:

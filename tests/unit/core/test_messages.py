@@ -4,12 +4,15 @@ import pytest
 
 from antiphon.core import commands as c
 from antiphon.core import events as e
-from antiphon.core.decide import Rules
+from antiphon.core.decide import Given, Rules
+from antiphon.core.session import Turn
+from antiphon.core.step import Step
 from antiphon.core.words import WhenBusy
 from models.scene import Scene
 
 WAITING: tuple[WhenBusy, ...] = ("queue", "steer", "collect")
 INTERRUPTING: tuple[WhenBusy, ...] = ("interrupt", "rollback")
+SECOND = c.SendMessage(message_id="msg_2", text="x", when_busy="rollback")
 CHANGES = (c.EditMessage(message_id="msg_1", text="new"), c.WithdrawMessage(message_id="msg_1"))
 
 
@@ -103,6 +106,20 @@ def test_a_waiting_rollback_is_superseded_by_the_next_and_says_so() -> None:
     superseded = scene.message("msg_2")
     assert superseded.error is not None
     assert (superseded.state, superseded.error.code, superseded.turn_id) == ("cancelled", "superseded", None)
+
+
+@pytest.mark.parametrize("command", [SECOND, c.EditMessage(message_id="msg_2", when_busy="rollback")])
+def test_a_rollback_only_interrupts_where_the_agent_would_remember_the_turn(command: c.Command) -> None:
+    scene = Scene()
+    scene.run("msg_1", "turn_1")
+    if command is not SECOND:
+        scene.send("msg_2")
+    step = Step(scene.session, Given(now=scene.now, can_roll_back=False), session_id="ses_1")
+    step.take(command)
+    step.take(c.AgentEnded(turn_id="turn_1"))
+    turn = step.records["turn_1"]
+    assert isinstance(turn, Turn)
+    assert (turn.state, turn.rolled_back) == ("cancelled", False)
 
 
 def test_a_rollback_takes_back_a_turn_that_was_only_to_be_cancelled() -> None:
