@@ -4,6 +4,8 @@ import os
 import re
 from collections.abc import Mapping
 
+from antiphon.ports.agent import AgentSpec
+
 KEPT = frozenset({"PATH", "HOME", "LANG", "LANGUAGE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ"})
 KEPT_PREFIXES = ("LC_", "SSL_CERT_")
 OWN_PREFIX = "ANTIPHON_"
@@ -24,6 +26,12 @@ def clean_environment(extra: Mapping[str, str] | None = None, host: Mapping[str,
     kept = {name: value for name, value in own.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
     added = {name: value for name, value in (extra or {}).items() if name in TOLD or not name.startswith(OWN_PREFIX)}
     return kept | added
+
+
+def session_variables(spec: AgentSpec) -> dict[str, str]:
+    """What the agent, and the programs that it runs, may know of the session."""
+    told = {"ANTIPHON_SESSION_ID": spec.session_id, "ANTIPHON_SESSION_KEY": spec.session_key}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def secrets_of(environment: Mapping[str, str]) -> tuple[bytes, ...]:

@@ -11,6 +11,7 @@ from antiphon.agents.codex import protocol, rpc
 from antiphon.agents.codex.conversation import Conversation
 from antiphon.agents.codex.options import BadOptions, CodexOptions
 from antiphon.agents.codex.running import RunningCodex
+from antiphon.agents.environment import session_variables
 from antiphon.agents.pipes import Overlong
 from antiphon.agents.process import AgentProcess, StartFailed
 from antiphon.ports.agent import AgentSpec, Capabilities, OpenFailed
@@ -62,7 +63,7 @@ class CodexAgent:
         """
         try:
             options = CodexOptions.read({**self._table, **spec.options})
-            environment = options.variables({**spec.environment, **_told(spec)})
+            environment = options.variables({**spec.environment, **session_variables(spec)})
             process = await AgentProcess.start(
                 options.arguments(), cwd=spec.cwd, environment=environment, line_limit=options.line_limit
             )
@@ -150,12 +151,6 @@ class _Opening:
             if len(self._meanwhile) > MEANWHILE_MAX:
                 raise rpc.Refused(f"Codex says much, but does not answer {method}.")
         raise rpc.Refused(f"Codex ended ({self._process.ending}) before it answered {method}.")
-
-
-def _told(spec: AgentSpec) -> dict[str, str]:
-    """What the agent, and the programs that it runs, may know of the session."""
-    told = {"ANTIPHON_SESSION_ID": spec.session_id, "ANTIPHON_SESSION_KEY": spec.session_key}
-    return {name: value for name, value in told.items() if value is not None}
 
 
 def _with_stderr(text: str, process: AgentProcess) -> str:

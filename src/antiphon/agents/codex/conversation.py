@@ -10,7 +10,7 @@ opens the turn carries the host's turn id too (`clientUserMessageId`), and may t
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -100,8 +100,8 @@ class Conversation:
         if turn is not None and not turn.over:
             self._stop(turn)
 
-    def answer(self, request_id: str, allow: bool, option_id: str | None) -> None:
-        """Answer a question. One that is gone is ignored."""
+    def answer(self, request_id: str, allow: bool, option_id: str | None, note: str | None = None) -> None:  # noqa: ARG002
+        """Answer a question. One that is gone is ignored. Codex takes no words with it: the note is for the journal."""
         for turn in self._turns.values():
             question = turn.questions.pop(request_id, None)
             if question is not None:
@@ -166,6 +166,8 @@ class Conversation:
         if call.method == "thread/tokenUsage/updated" and codex_id not in self._turns and self._starting is None:
             self._spent = call.read(protocol.UsageChanged).token_usage.total
             return
+        if self._starting is not None and _opens(self._starting, call):
+            self._join(self._starting, codex_id)
         turn = self._turns.get(codex_id) or self._meet(codex_id, call)
         if turn is not None:
             self._hear_in_turn(turn, call)
@@ -176,13 +178,8 @@ class Conversation:
             self._decline(call)
             return None
         if self._starting is not None:
-            turn = self._starting
-            message = _user_message(call)
-            if message is None or message.client_id != turn.turn_id:
-                self._keep(call)
-                return None
-            self._bind(turn, codex_id)
-            return None if turn.over or codex_id in self._past else turn
+            self._keep(call)
+            return None
         if call.method != "turn/started":
             self._decline(call)
             return None
@@ -199,45 +196,47 @@ class Conversation:
         if len(self._kept) > KEPT_MAX:
             self.broken = "Codex did not say which turn its words belong to."
 
-    def _bind(self, turn: Turn, codex_id: str) -> None:
-        """The name of the turn is known: hear what was kept for it."""
+    def _name(self, turn: Turn, codex_id: str) -> None:
+        """The name of the turn that begins is known: hear what was kept until then."""
         turn.codex_id = codex_id
         self._turns[codex_id] = turn
-        kept, self._kept = self._kept, []
-        self._kept = [call for call in kept if call.read(protocol.Place).codex_turn_id != codex_id]
-        self._hear_all(call for call in kept if call.read(protocol.Place).codex_turn_id == codex_id)
+        self._hear_kept()
 
-    def _hear_all(self, calls: Iterable[rpc.Call]) -> None:
-        for call in calls:
+    def _hear_kept(self) -> None:
+        """No turn without a name begins any more: what was kept is of this turn, or of one that Codex began itself."""
+        self._starting = None
+        kept, self._kept = self._kept, []
+        for call in kept:
             try:
                 self._hear(call)
             except rpc.BadLine as error:
                 self._remark_bad(error)
 
     def _accepted(self, turn: Turn, response: rpc.Response) -> None:
-        """The answer to `turn/start`."""
+        """The answer to `turn/start`, which may be all that tells the turn's name, or come long after it was known."""
+        if turn.codex_id is not None:
+            return
         try:
             codex_id = response.read(protocol.TurnAnswer).turn.id
         except rpc.Refused as error:
-            if turn.codex_id is None:
-                self._tell_end(turn, "failed", troubles.failed(f"Codex refused the message: {error}"))
+            self._fail_to_begin(turn, f"Codex refused the message: {error}")
         else:
-            if turn.codex_id is None:
-                self._join(turn, codex_id)
-        self._starting = None
-        kept, self._kept = self._kept, []
-        self._hear_all(kept)
+            self._join(turn, codex_id)
 
     def _join(self, turn: Turn, codex_id: str) -> None:
-        """Codex answered with the turn's name. It may name a turn that it began by itself: then this is one with it."""
+        """Codex told the turn's name. It may be that of a turn that it began by itself: then the two are one from now."""
         if codex_id in self._past:
-            self._tell_end(turn, "failed", troubles.failed("Codex took the message into a turn that was over."))
+            self._fail_to_begin(turn, "Codex took the message into a turn that was over.")
             return
         own = self._turns.get(codex_id)
         if own is not None:
             self._tell_end(own, "completed", None)
             del self._past[codex_id]
-        self._bind(turn, codex_id)
+        self._name(turn, codex_id)
+
+    def _fail_to_begin(self, turn: Turn, why: str) -> None:
+        self._tell_end(turn, "failed", troubles.failed(why))
+        self._hear_kept()
 
     # Within a turn
 
@@ -449,6 +448,12 @@ def _input(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
             else:
                 items.append({"type": "text", "text": f"Attached file: {part.path}", "text_elements": []})
     return items
+
+
+def _opens(turn: Turn, call: rpc.Call) -> bool:
+    """Whether this puts the message into the thread with which the host began the turn."""
+    message = _user_message(call)
+    return message is not None and message.client_id == turn.turn_id
 
 
 def _user_message(call: rpc.Call) -> protocol.Item | None:

@@ -3,10 +3,8 @@
 from typing import Any
 
 from antiphon.agents.codex.protocol import Item
+from antiphon.agents.excerpts import shortened
 from antiphon.ports.agent import ToolEnded, ToolStarted
-
-OUTPUT_MAX = 32_768
-"""Characters of an output that are kept: half of its beginning, half of its end."""
 
 SHELL = "commandExecution"
 FAILED = frozenset({"failed", "declined"})
@@ -65,11 +63,3 @@ def _output(item: Item) -> Any:
             return {"status": item.status}
         case _:
             return item.error or item.result or item.content_items
-
-
-def shortened(text: str) -> str:
-    """A text of at most `OUTPUT_MAX` characters and a remark on what was left out."""
-    if len(text) <= OUTPUT_MAX:
-        return text
-    half = OUTPUT_MAX // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"

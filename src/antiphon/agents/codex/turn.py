@@ -5,7 +5,7 @@ from collections.abc import Callable
 from antiphon.agents.codex import protocol, rpc, tools, troubles
 from antiphon.agents.codex.approvals import Question
 from antiphon.agents.codex.protocol import Item, TokenCounts
-from antiphon.agents.codex.reply import Reply
+from antiphon.agents.reply import Reply
 from antiphon.core.session import Problem, Usage
 from antiphon.ports.agent import Ended, Part, Said, Steered, Text, Thought, Used, Wrote
 

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.agents.codex.reply import Reply
+from antiphon.agents.reply import Reply
 
 WORDS = st.text(alphabet="ab \n", min_size=1, max_size=12)
 
