@@ -187,6 +187,29 @@ def test_a_prompt_that_codex_takes_into_a_turn_of_its_own_becomes_that_turn(desk
     assert desk.hear(delta("own", "both", "m2"), completed("own")) == [text("turn_a", "both"), ended("turn_a")]
 
 
+def test_a_prompt_in_a_turn_of_codexs_own_is_known_by_its_message_too(desk: Desk) -> None:
+    desk.hear(started("own"))
+    desk.prompt("turn_a")
+    assert desk.hear(delta("own", "mine"), user_message("own", "turn_a")) == [
+        text("turn_own", "mine"),
+        ended("turn_own"),
+    ]
+    assert desk.hear(delta("own", "both", "m2"), completed("own")) == [text("turn_a", "both"), ended("turn_a")]
+    assert desk.accept("own") == []
+
+
+def test_an_answer_that_comes_after_the_next_prompt_is_not_taken_for_its_answer(desk: Desk) -> None:
+    desk.prompt("turn_a")
+    desk.sent()
+    number = desk.asked["turn/start"]
+    assert desk.hear(started("x1"), user_message("x1", "turn_a"), completed("x1")) == [ended("turn_a")]
+    desk.prompt("turn_b")
+    desk.hear(started("x2"), delta("x2", "b"))
+    assert desk.hear(msgspec.json.encode({"id": number, "result": {"turn": {"id": "x1"}}})) == []
+    assert desk.accept("x2") == [text("turn_b", "b")]
+    assert desk.hear(completed("x2")) == [ended("turn_b")]
+
+
 def test_a_prompt_that_is_refused_ends_its_turn_and_hides_no_other(desk: Desk) -> None:
     desk.prompt("turn_a")
     desk.hear(started("own"))

@@ -224,7 +224,7 @@ class Conversation:
             self._join(turn, codex_id)
 
     def _join(self, turn: Turn, codex_id: str) -> None:
-        """Codex told the turn's name. It may be that of a turn that it began by itself: then the two are one from now."""
+        """Codex told the turn's name. It may be that of a turn that it began by itself: then the two are one."""
         if codex_id in self._past:
             self._fail_to_begin(turn, "Codex took the message into a turn that was over.")
             return
