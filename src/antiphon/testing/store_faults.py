@@ -1,6 +1,7 @@
 """A disk that fails when it is told to: SQLite's VFS with faults, for tests of the SQLite store."""
 
 import threading
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import count
@@ -20,8 +21,8 @@ class FaultyDisk:
 
     def __init__(self) -> None:
         self.name = f"faulty-{next(_numbers)}"
-        self.operations = 0
-        """How many operations were asked for so far."""
+        self.operations: Counter[str] = Counter()
+        """How often each operation was asked for so far."""
         self._lock = threading.Lock()
         self._faults: dict[str, apsw.Error] = {}
         self._paused = threading.Event()
@@ -60,7 +61,7 @@ class FaultyDisk:
             apsw.Error: It is to fail.
         """
         with self._lock:
-            self.operations += 1
+            self.operations[operation] += 1
             fault = self._faults.get(operation)
         if operation in {"xWrite", "xSync"}:
             self._paused.wait()

@@ -313,3 +313,13 @@ async def test_what_is_given_up_does_not_gather_before_a_disk_that_hangs(
     assert await store.count() <= 1 + 3 + 10
     await store.close()
     disk.close()
+
+
+async def test_commits_that_wait_together_share_a_sync(store: SqliteStore, disk: FaultyDisk) -> None:
+    drafts = [Draft(f"ses_{number}") for number in range(100)]
+    await asyncio.gather(*[store.commit(draft.create()) for draft in drafts])
+    before = disk.operations["xSync"]
+    await asyncio.gather(*[store.commit(draft.log()) for draft in drafts])
+    assert disk.operations["xSync"] - before < 20
+    await store.commit(drafts[0].log())
+    assert disk.operations["xSync"] > before, "and none is told before one"

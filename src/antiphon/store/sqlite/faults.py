@@ -22,7 +22,7 @@ _SAID: tuple[tuple[type[apsw.Error], str], ...] = (
 )
 
 
-def fault(error: apsw.Error, path: str, *, in_doubt: bool = False) -> StoreUnavailable:
+def fault(error: apsw.Error, path: str, *, in_doubt: bool = False) -> StoreUnavailable | ValueError:
     """The error that callers see.
 
     Args:
@@ -30,6 +30,8 @@ def fault(error: apsw.Error, path: str, *, in_doubt: bool = False) -> StoreUnava
         path: The store's file.
         in_doubt: Whether what was to be written may be found written after all.
     """
+    if isinstance(error, OWN):
+        return ValueError(f"the store can't hold this: {error}")
     if isinstance(error, DAMAGED):
         return StoreDamaged(f"The store {path} is damaged ({error}). It was left as it is: restore it from a copy.")
     said = next((words for kind, words in _SAID if isinstance(error, kind)), "The store failed")

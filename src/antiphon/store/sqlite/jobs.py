@@ -63,6 +63,7 @@ def apart(work: Callable[[], T]) -> "asyncio.Future[T]":
     future: asyncio.Future[T] = loop.create_future()
 
     def settle(result: T | None, error: BaseException | None) -> None:
+        thread.join()  # this is the last it did
         if future.cancelled():
             return
         if error is not None:
@@ -78,5 +79,6 @@ def apart(work: Callable[[], T]) -> "asyncio.Future[T]":
             error = raised
         loop.call_soon_threadsafe(settle, result, error)
 
-    threading.Thread(target=run, name="antiphon-store", daemon=True).start()
+    thread = threading.Thread(target=run, name="antiphon-store", daemon=True)
+    thread.start()
     return future

@@ -66,4 +66,5 @@ def _read(connection: apsw.Connection, job: Job) -> object:
     try:
         return run(connection, job.begin())
     finally:
-        execute(connection, "ROLLBACK")
+        if connection.in_transaction:
+            execute(connection, "ROLLBACK")

@@ -9,7 +9,7 @@ import apsw
 
 from antiphon.store.sqlite.database import connect
 from antiphon.store.sqlite.driver import execute, run
-from antiphon.store.sqlite.faults import OWN, fault
+from antiphon.store.sqlite.faults import DAMAGED, OWN, fault
 from antiphon.store.sqlite.jobs import Job, Outcome, deliver
 
 _log = logging.getLogger("antiphon.store")
@@ -85,14 +85,15 @@ class Writer:
             committing = True
             execute(connection, "COMMIT")
         except apsw.Error as error:
+            if isinstance(error, DAMAGED) and len(batch) > 1:
+                return self._apart(batch)
             return self._failed(batch, error, committing=committing)
         except Exception as error:  # noqa: BLE001  # the root of this thread: who waits must hear of it
             self._give_up_connection()
             return [Outcome(job, error=error) for job in batch]
         return outcomes
 
-    @staticmethod
-    def _step(connection: apsw.Connection, job: Job) -> Outcome:
+    def _step(self, connection: apsw.Connection, job: Job) -> Outcome:
         """Run one job; what it raises is its own and undoes only what it did, but for a fault of the engine."""
         execute(connection, "SAVEPOINT step")
         try:
@@ -101,10 +102,18 @@ class Writer:
             if isinstance(error, apsw.Error) and not isinstance(error, OWN):
                 raise
             execute(connection, "ROLLBACK TO step")
-            own = ValueError(f"the store can't hold this: {error}") if isinstance(error, OWN) else error
-            outcome = Outcome(job, error=own)
+            told = fault(error, str(self._path)) if isinstance(error, apsw.Error) else error
+            outcome = Outcome(job, error=told)
         execute(connection, "RELEASE step")
         return outcome
+
+    def _apart(self, batch: list[Job]) -> list[Outcome]:
+        """Run each job in a transaction of its own: a page that can't be read is trouble of the sessions on it only.
+
+        After such a page SQLite does nothing more in the transaction that met it, savepoint or not.
+        """
+        self._give_up_connection()
+        return [outcome for job in batch for outcome in self._write([job])]
 
     def _failed(self, batch: list[Job], error: apsw.Error, *, committing: bool) -> list[Outcome]:
         """Undo the transaction and tell everybody in it."""
