@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from e2e.driver import Host
+from real_postgres import real_postgres
+
+__all__ = ["real_postgres"]
 
 
 @pytest.fixture

@@ -1,11 +1,31 @@
 """A second message is refused while the first one's answer is under way, and the first sender gets its answer."""
 
 import json
+import uuid
 from typing import Any
 
+import pytest
+
 from e2e.driver import Answer, Host, together, types
+from real_postgres import RealPostgres
 
 REFUSED = "a word that no transcript may hold"
+
+
+@pytest.fixture(params=["sqlite", "memory", "postgresql"])
+def host(request: pytest.FixtureRequest, quiet_host: Host) -> Host:
+    """A host that serves, on each store."""
+    store: str = request.param
+    if store == "postgresql":
+        server: RealPostgres = request.getfixturevalue("real_postgres")
+        store = server.url
+    return quiet_host.start("--store", store)
+
+
+@pytest.fixture
+def key() -> str:
+    """A key that no other test uses: all hosts on PostgreSQL share one database."""
+    return f"telegram:{uuid.uuid4().hex}"
 
 
 def refuse_many(host: Host, session_id: str, count: int) -> list[Answer]:
@@ -23,14 +43,14 @@ def of_the_conversation(host: Host, session_id: str) -> list[dict[str, Any]]:
     return [event for event in host.events(session_id) if not event["type"].startswith("agent.")]
 
 
-def test_refused_messages_change_nothing_and_the_first_sender_gets_its_answer(host: Host) -> None:
-    session_id = host.session(key="telegram:42")
-    sender, first = host.held("telegram:42", "first")
+def test_refused_messages_change_nothing_and_the_first_sender_gets_its_answer(host: Host, key: str) -> None:
+    session_id = host.session(key=key)
+    sender, first = host.held(key, "first")
     before = of_the_conversation(host, session_id)
 
     crowds = together(*[lambda: refuse_many(host, session_id, 50)] * 6)
     answers = [answer for crowd in crowds for answer in crowd]
-    at_the_desk = host.cli("session", "message", "telegram:42", REFUSED, "--when-busy", "refuse")
+    at_the_desk = host.cli("session", "message", key, REFUSED, "--when-busy", "refuse")
 
     assert {answer.status for answer in answers} == {409}
     assert {answer.headers["Content-Type"].partition(";")[0] for answer in answers} == {"application/problem+json"}
@@ -58,11 +78,11 @@ def test_refused_messages_change_nothing_and_the_first_sender_gets_its_answer(ho
     assert REFUSED not in json.dumps(host.events(session_id))
 
 
-def test_a_refusal_tells_a_program_who_holds_the_session(host: Host) -> None:
-    host.session(key="desk")
-    sender, first = host.held("desk", "first")
+def test_a_refusal_tells_a_program_who_holds_the_session(host: Host, key: str) -> None:
+    host.session(key=key)
+    sender, first = host.held(key, "first")
 
-    refused = host.cli("session", "message", "desk", REFUSED, "--when-busy", "refuse", "--json")
+    refused = host.cli("session", "message", key, REFUSED, "--when-busy", "refuse", "--json")
 
     assert refused.code == 3
     told = refused.out or refused.err
@@ -73,9 +93,9 @@ def test_a_refusal_tells_a_program_who_holds_the_session(host: Host) -> None:
     assert sender.finish().out == "echo: first\n"
 
 
-def test_a_refused_message_beside_a_queue_leaves_the_queue_alone(host: Host) -> None:
-    session_id = host.session(key="desk")
-    sender, _ = host.held("desk", "first")
+def test_a_refused_message_beside_a_queue_leaves_the_queue_alone(host: Host, key: str) -> None:
+    session_id = host.session(key=key)
+    sender, _ = host.held(key, "first")
     waiting = [host.post(session_id, word).json for word in ("second", "third")]
     assert [receipt["position"] for receipt in waiting] == [1, 2]
 
