@@ -337,6 +337,8 @@ def _said(session: Session, command: c.AgentSaid, _given: Given) -> Decision:
     running, said = _of_running(session, command.turn_id), command.said
     if running is None or running.cancelling or said.turn_id != running.turn.id:
         return ()
+    if isinstance(said, e.TurnUsage) and not said.usage.sound:
+        return ()
     if isinstance(said, e.TurnToolStarted) and said.tool_id in running.open_tools:
         return ()
     if isinstance(said, e.TurnToolEnded) and said.tool_id not in running.open_tools:
@@ -392,7 +394,8 @@ def _ended(session: Session, command: c.AgentEnded, _given: Given) -> Decision:
     error = command.error
     if command.cancelled and not error:
         error = Problem(code="agent_failed", detail="The agent stopped its turn by itself.")
-    return _settle(session, running, error=error, usage=command.usage)
+    usage = command.usage if command.usage and command.usage.sound else None
+    return _settle(session, running, error=error, usage=usage)
 
 
 def _settle(session: Session, running: Running, *, error: Problem | None, usage: Usage | None = None) -> Events:

@@ -4,7 +4,7 @@ Events are facts: `evolve` takes every one that `decide` made. Their wire form i
 fields of the event but for `turn_id` and `message_id`, which stand beside it.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
@@ -284,9 +284,44 @@ class Entry(Value, frozen=True, kw_only=True, omit_defaults=False):
     data: dict[str, Any] = {}
 
 
+_Told = TypeVar("_Told", bound=Event)
+
+
+def journaled(event: _Told) -> _Told:
+    """The event as a journal can hold it, equal to what is read back from one.
+
+    Agents that cut a text in the middle of an emoji send half of one (RFC 8259 section 8.2), which UTF-8 can't hold:
+    it becomes a replacement character. Numbers that are not finite become null.
+
+    Raises:
+        msgspec.ValidationError: A field is not of its type.
+    """
+    if type(event) is TurnText and event.text.isascii():
+        return event  # by far the most there are of any kind, and it can't be changed by what follows
+    try:
+        wire = msgspec.json.encode(event)
+    except UnicodeEncodeError:
+        wire = msgspec.json.encode(_whole(msgspec.to_builtins(event)))
+    return msgspec.json.decode(wire, type=type(event))
+
+
+def _whole(value: Any) -> Any:
+    """A JSON value without halves of characters."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, dict):
+        return {_whole(name): _whole(inner) for name, inner in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_whole(inner) for inner in cast("list[Any]", value)]
+    return value
+
+
 def entry(event: Event, *, session_id: str, sequence: int, generation: int, at: int) -> Entry:
     """The journal's form of an event, equal to what a store reads back."""
-    data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(event))
+    if type(event) is TurnText:
+        data: dict[str, Any] = {"turn_id": event.turn_id, "text": event.text}
+    else:
+        data = msgspec.json.decode(msgspec.json.encode(event))
     return Entry(
         session_id=session_id,
         sequence=sequence,

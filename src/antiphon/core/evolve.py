@@ -205,7 +205,10 @@ def _turn_started(session: Session, event: e.TurnStarted, at: int) -> Change:
 
 
 def _said(session: Session, event: Any, at: int) -> Change:
-    return Change(replace(session, running=replace(_running(session, event), touched=True, heard_at=at)))
+    running = _running(session, event)
+    if running.touched and running.heard_at == at:
+        return Change(session)
+    return Change(replace(session, running=replace(running, touched=True, heard_at=at)))
 
 
 def _tool_started(session: Session, event: e.TurnToolStarted, at: int) -> Change:

@@ -1,5 +1,6 @@
 """A session as a value, and the records of its messages, turns and permissions that outlive it in the store."""
 
+import math
 from typing import Any
 
 import msgspec
@@ -26,6 +27,12 @@ class Usage(Value, frozen=True, kw_only=True, omit_defaults=False):
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+
+    @property
+    def sound(self) -> bool:
+        """Whether these are numbers that can be kept: an agent may say anything, and its turn must end all the same."""
+        counts = (self.input_tokens, self.output_tokens)
+        return all(type(count) is int and count >= 0 for count in counts) and 0 <= self.cost_usd < math.inf
 
 
 class Problem(Value, frozen=True, kw_only=True):
@@ -169,7 +176,8 @@ class Session(Value, frozen=True, kw_only=True):
         if self.running:
             if self.permissions:
                 return "asking"
-            patience_s = float(self.settings.get("stall_after_s", stall_after_s))
+            own_s = self.settings.get("stall_after_s")
+            patience_s = own_s if isinstance(own_s, int | float) else stall_after_s
             if now is not None and now - self.running.heard_at > patience_s * 1000:
                 return "stalled"
             return "running"

@@ -59,7 +59,8 @@ class Step:
                 return replace(command, prior=(event.message_id, event.digest))
         return command
 
-    def _tell(self, event: e.Event) -> None:
+    def _tell(self, decided: e.Event) -> None:
+        event = e.journaled(decided)
         own = _generation(self.session, event)
         change = evolve(self.session, event, at=self._given.now, session_id=self._session_id)
         self.session = change.session

@@ -8,6 +8,7 @@ from antiphon.core import commands as c
 from antiphon.core import events as e
 from antiphon.core.decide import Given, Refused, decide
 from antiphon.core.errors import AntiphonError
+from antiphon.core.evolve import evolve, fold
 from antiphon.core.session import Session
 from antiphon.core.step import Step
 from models.scene import Scene
@@ -154,6 +155,21 @@ def test_settings_that_could_not_be_used_are_refused_before_anything_depends_on_
     assert scene.refusal(c.PatchSession(changes={"settings": settings})).code == "invalid_request"
     error = error_of(None, c.CreateSession(session_id="ses_1", agent="echo", settings=settings))
     assert error.code == "invalid_request"
+
+
+def test_a_setting_that_the_journal_cannot_hold_is_in_the_session_as_the_journal_has_it() -> None:
+    scene = Scene()
+    scene.take(c.PatchSession(changes={"settings": {"x": float("inf"), "y": "\ud83d"}}))
+    assert scene.session == fold(None, scene.entries)
+    assert scene.session.settings == {"y": "\ufffd"}
+
+
+def test_a_setting_from_elsewhere_that_cannot_be_used_does_not_hide_the_session() -> None:
+    settings = {"stall_after_s": "soon", "reset": {"daily_at": "soon"}}
+    session = evolve(None, e.SessionCreated(agent="echo", settings=settings), at=1, session_id="ses_1").session
+    session = evolve(session, e.TurnStarted(turn_id="turn_1", message_ids=()), at=1, session_id="ses_1").session
+    assert (session.status(300_001), session.status(300_002)) == ("running", "stalled")
+    assert isinstance(decide(session, c.SendMessage(message_id="msg_1", text="x"), GIVEN), tuple)
 
 
 def test_two_reset_policies_merged_into_one_are_refused_and_the_way_out_is_told() -> None:

@@ -253,6 +253,35 @@ def test_a_turn_that_told_no_usage_leaves_zeros_on_the_receipt() -> None:
     assert scene.message("msg_1").usage == Usage()
 
 
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Usage(cost_usd=float("inf")),
+        Usage(cost_usd=float("nan")),
+        Usage(cost_usd=-1),
+        Usage(input_tokens=-1),
+        Usage(output_tokens=1.5),  # pyright: ignore[reportArgumentType]
+        Usage(output_tokens=True),
+    ],
+)
+def test_a_usage_that_makes_no_sense_is_left_out_and_the_turn_ends_all_the_same(usage: Usage) -> None:
+    scene = Scene()
+    scene.run("msg_1", "turn_1")
+    scene.nothing(c.AgentSaid(turn_id="turn_1", said=e.TurnUsage(turn_id="turn_1", usage=usage)))
+    scene.complete("turn_1", usage)
+    assert (scene.message("msg_1").state, scene.message("msg_1").usage) == ("answered", Usage())
+
+
+def test_an_agent_that_cuts_an_emoji_in_two_is_heard_and_its_turn_ends() -> None:
+    scene = Scene()
+    scene.run("msg_1", "turn_1")
+    scene.say("turn_1", "half \ud83d")
+    scene.take(c.AgentEnded(turn_id="turn_1", error=Problem(code="agent_failed", detail="cut \ud83d")))
+    error = scene.message("msg_1").error
+    assert error is not None
+    assert (scene.reply("turn_1"), error.detail) == ("half \ufffd", "cut \ufffd")
+
+
 def test_a_failed_turn_fails_its_message_with_the_same_reason() -> None:
     scene = Scene()
     scene.run("msg_1", "turn_1")
