@@ -1,5 +1,7 @@
 """The host itself: its agents, how it is, its metrics, its page and the documents about this door."""
 
+import asyncio
+
 from starlette.responses import Response
 
 from antiphon.core.errors import Draining
@@ -61,13 +63,14 @@ async def show_metrics(call: Call) -> Response:
 @GROUP.route("GET", "/openapi.json", Description(query=None, answers={200: "application/json"}))
 async def show_openapi(call: Call) -> Response:
     """Show the OpenAPI 3.1 document of this door."""
-    return answers.answer(call.app.openapi())
+    return answers.answer(await asyncio.to_thread(call.edge.document))
 
 
 @GROUP.route("GET", "/docs", Description(query=None, answers={200: HTML}))
 async def show_docs(call: Call) -> Response:
     """Show the OpenAPI document as a page to read."""
-    return html.answer(html.reference(call.app.openapi()))
+    document = await asyncio.to_thread(call.edge.document)
+    return html.answer(await asyncio.to_thread(html.reference, document))
 
 
 @GROUP.route("GET", "/", Description(query=None, answers={200: HTML}))

@@ -95,7 +95,7 @@ class _Node:
             else:
                 node = node.literal.setdefault(segment, _Node())
         node.names = names
-        node.routes |= dict.fromkeys(route.methods or (), route)
+        node.routes[route.method] = route
 
     def matching(self, segments: list[str], place: int) -> "Iterator[_Node]":
         """Every place with routes to which the segments lead, the most literal first."""

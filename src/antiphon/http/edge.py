@@ -1,5 +1,8 @@
 """What every request meets at the door: the service behind it, who may come in, the limits, and the door's closing."""
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 
 from antiphon.host.service import Service
@@ -48,11 +51,28 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 class Edge:
-    """All that the routes need. One for each app, at `app.state.edge`."""
+    """All that the routes need. One for each app.
 
-    def __init__(self, service: Service, tokens: TokenStore, limits: Limits, metrics: Metrics) -> None:
+    Attributes:
+        service: What requests are carried out by.
+        tokens: The tokens beside the host's own.
+        limits: How much, and for how long.
+        metrics: Where requests are counted.
+        document: Makes the OpenAPI document. The first call takes long enough to be made in a thread.
+        closing: The closing of the door.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        tokens: TokenStore,
+        limits: Limits,
+        metrics: Metrics,
+        document: Callable[[], dict[str, Any]],
+    ) -> None:
         self.service = service
         self.tokens = tokens
         self.limits = limits
         self.metrics = metrics
+        self.document = document
         self.closing = Ending()

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import msgspec
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
 from antiphon import __version__
@@ -24,7 +25,7 @@ from antiphon.host.views import (
     TranscriptItem,
     TurnView,
 )
-from antiphon.http import about, events, messages, permissions, problems, sessions, sse, tokens, turns
+from antiphon.http import about, problems, sse, tokens
 from antiphon.http.forms import (
     KEY_SCHEMA,
     AnswerPermission,
@@ -38,17 +39,7 @@ from antiphon.http.forms import (
     StartSession,
 )
 from antiphon.http.routes import PageOf, Route
-
-ROUTES: tuple[Route, ...] = (
-    *messages.GROUP,
-    *sessions.GROUP,
-    *turns.GROUP,
-    *events.GROUP,
-    *permissions.GROUP,
-    *tokens.GROUP,
-    *about.GROUP,
-)
-"""Every route. Messages come first: the router looks in this order."""
+from antiphon.http.table import ROUTES
 
 FORMS: tuple[type[Form], ...] = (
     StartSession,
@@ -146,17 +137,9 @@ EVENT_STREAM_SCHEMA: dict[str, Any] = {
 
 def document(routes: Iterable[Route] = ROUTES) -> dict[str, Any]:
     """The whole document."""
-    spec = get_openapi(
-        title="antiphon",
-        version=__version__,
-        openapi_version="3.1.0",
-        description=DESCRIPTION,
-        routes=list(routes),
-        servers=[{"url": "/"}],
-    )
+    spec = _outline(routes)
     for route in routes:
-        for method in route.methods or ():
-            spec["paths"][route.path][method.lower()] |= _operation(route)
+        spec["paths"][route.path][route.method.lower()] |= _operation(route)
     spec["components"] = {
         "schemas": _schemas(),
         "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -164,8 +147,34 @@ def document(routes: Iterable[Route] = ROUTES) -> dict[str, Any]:
     return spec
 
 
+def _outline(routes: Iterable[Route]) -> dict[str, Any]:
+    """The operations by path, with what is said of them."""
+    described = [
+        APIRoute(
+            route.path,
+            route.handler,
+            methods=[route.method],
+            response_model=None,
+            name=route.name,
+            operation_id=route.name,
+            summary=route.summary,
+            description=route.text,
+            tags=[route.tag],
+        )
+        for route in routes
+    ]
+    return get_openapi(
+        title="antiphon",
+        version=__version__,
+        openapi_version="3.1.0",
+        description=DESCRIPTION,
+        routes=described,
+        servers=[{"url": "/"}],
+    )
+
+
 def _operation(route: Route) -> dict[str, Any]:
-    """What FastAPI can't know of an operation."""
+    """What an operation takes and gives."""
     told = route.told
     operation: dict[str, Any] = {
         "parameters": [*_path_parameters(route.path), *_query_parameters(told.query), *_headers(told.headers)],

@@ -1,16 +1,21 @@
 """Routes: handlers, with what they take and give as data, from which the OpenAPI document is made."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import msgspec
-from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from antiphon.http.call import Call
 from antiphon.http.forms import Form, NoQuery, Query
 
-Handler = Callable[[Call], Awaitable[Response]]
+
+class Handler(Protocol):
+    """What carries a request out: a function, whose docstring is for whoever sends one."""
+
+    __name__: str
+
+    async def __call__(self, call: Call, /) -> Response: ...
 
 
 class PageOf(msgspec.Struct, frozen=True):
@@ -41,26 +46,29 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     refusals: tuple[str, ...] = ()
 
 
-class Route(APIRoute):
-    """One route. Its handler reads the request by itself, and the dispatcher calls it: FastAPI only describes it."""
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """One route: where it is, what carries it out, and what is said of it."""
 
-    def __init__(self, method: str, path: str, handler: Handler, description: Description, tag: str) -> None:
-        """Make a route of a handler. The first line of its docstring is the operation's summary, the rest its text."""
-        summary, _, more = (handler.__doc__ or "").partition("\n")
-        name = getattr(handler, "__name__", path)
-        super().__init__(
-            path,
-            handler,
-            methods=[method],
-            response_model=None,
-            name=name,
-            operation_id=name,
-            summary=summary.strip().rstrip("."),
-            description=" ".join(more.split()),
-            tags=[tag],
-        )
-        self.handler = handler
-        self.told = description
+    method: str
+    path: str
+    handler: Handler
+    told: Description
+    tag: str
+
+    @property
+    def name(self) -> str:
+        """The name of the operation, which is its handler's."""
+        return self.handler.__name__
+
+    @property
+    def summary(self) -> str:
+        """The first line of its handler's docstring."""
+        return (self.handler.__doc__ or "").partition("\n")[0].strip().rstrip(".")
+
+    @property
+    def text(self) -> str:
+        """The rest of the docstring, as one paragraph."""
+        return " ".join((self.handler.__doc__ or "").partition("\n")[2].split())
 
 
 class Group(list[Route]):
@@ -74,7 +82,7 @@ class Group(list[Route]):
         """Serve a path with the decorated handler."""
 
         def add(handler: Handler) -> Handler:
-            self.append(Route(method, path, handler, description, self._tag))
+            self.append(Route(method=method, path=path, handler=handler, told=description, tag=self._tag))
             return handler
 
         return add

@@ -5,9 +5,8 @@ import contextlib
 import socket
 
 import uvicorn
-from fastapi import FastAPI
 
-from antiphon.http.app import edge_of
+from antiphon.http.app import App
 from antiphon.http.protocol import Protocol
 
 AFTER_GRACE_S = 1.0
@@ -20,8 +19,8 @@ class Server:
     await the task. Signals are the owner's business.
     """
 
-    def __init__(self, app: FastAPI) -> None:
-        self._edge = edge_of(app)
+    def __init__(self, app: App) -> None:
+        self._edge = app.edge
         protocol = type("BoundProtocol", (Protocol,), {"limits": self._edge.limits})
         self._config = uvicorn.Config(
             app,

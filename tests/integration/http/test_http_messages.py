@@ -49,7 +49,7 @@ async def test_a_client_that_goes_while_it_waits_leaves_nothing_waiting_and_its_
     _, writer = await asyncio.open_connection("127.0.0.1", door.port)
     writer.write(head + body)
     session = await door.until("/v1/sessions/s", status="running")
-    waiting = door.app.state.edge.closing._waiting
+    waiting = door.app.edge.closing._waiting
     await until(lambda: waiting)
     writer.close()
     await until(lambda: not waiting)

@@ -9,7 +9,8 @@ import pytest
 
 from antiphon.http import problems
 from antiphon.http.html import answer, reference
-from antiphon.http.openapi import ROUTES, document
+from antiphon.http.openapi import document
+from antiphon.http.table import ROUTES
 from antiphon.web import page
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"

@@ -1,0 +1,14 @@
+"""Every route that is served."""
+
+from antiphon.http import about, events, messages, permissions, sessions, tokens, turns
+from antiphon.http.routes import Route
+
+ROUTES: tuple[Route, ...] = (
+    *messages.GROUP,
+    *sessions.GROUP,
+    *turns.GROUP,
+    *events.GROUP,
+    *permissions.GROUP,
+    *tokens.GROUP,
+    *about.GROUP,
+)
