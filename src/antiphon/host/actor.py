@@ -27,6 +27,8 @@ BATCH_MAX = 256
 CLOSE_TIMEOUT_S = 10.0
 UNREAD_MAX = 512
 """How much of what an agent said may lie undecided before its reader waits."""
+AT_HAND_MAX = 16_384
+"""Characters of a message that is kept at hand until its agent has it; longer ones are read from the store."""
 PAUSE_MAX_S = 2.0
 BROKEN_PAUSE_S = 5.0
 """After how long a session that met a flaw of ours is looked at again."""
@@ -77,6 +79,7 @@ class SessionActor:
         self._tasks = Tasks(f"actor:{session_id}")
         self._driver = Driver(session_id, self, context)
         self._texts: dict[str, list[str]] = {}
+        self._written: dict[str, NewText] = {}
         self._fence: int | None = None
         self._loaded = False
         self._settled = False
@@ -113,6 +116,10 @@ class SessionActor:
     def wake(self) -> None:
         """Look again whether a turn can start, whatever has changed."""
         self._arrived.set()
+
+    def written(self, message_id: str) -> NewText | None:
+        """What a person wrote, where it is at hand: of messages that came here since and have not ended."""
+        return self._written.get(message_id)
 
     async def until(self, true: Callable[[], bool]) -> None:
         """Wait until something holds; it is asked after every step and every change of the agent's.
@@ -414,7 +421,8 @@ class SessionActor:
             if isinstance(command, c.SendMessage) and command.idempotency_key:
                 command = await self._with_prior(command, command.idempotency_key)
             taken.append(step.take(command))
-            self._start_turn(step)
+            if not isinstance(command, c.AgentSaid):
+                self._start_turn(step)
         self._start_turn(step)
         self._steer(step)
         step.seal()
@@ -498,10 +506,17 @@ class SessionActor:
     def _remember(self, step: Step) -> None:
         """Keep the running turn's text at hand, and hand the receipts of ended messages to those who wait."""
         for event in step.events:
-            if isinstance(event, e.TurnStarted):
+            if isinstance(event, e.TurnText):
+                if event.turn_id in self._texts:
+                    self._texts[event.turn_id].append(event.text)
+            elif isinstance(event, e.TurnStarted):
                 self._texts[event.turn_id] = []
-            elif isinstance(event, e.TurnText) and event.turn_id in self._texts:
-                self._texts[event.turn_id].append(event.text)
+            elif isinstance(event, e.MessageEdited | e.MessageEnded):
+                self._written.pop(event.message_id, None)
+            elif isinstance(event, e.MessageAccepted) and len(event.text) <= AT_HAND_MAX:
+                self._written[event.message_id] = NewText(
+                    message_id=event.message_id, text=event.text, files=event.files
+                )
         for record in step.records.values():
             if isinstance(record, Message) and record.ended_at is not None and self._context.fanout.awaited(record.id):
                 self._hand_over(record, step)

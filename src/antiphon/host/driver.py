@@ -20,7 +20,7 @@ from antiphon.core.session import Message, Running, Session
 from antiphon.host.context import Context
 from antiphon.host.tasks import Tasks
 from antiphon.ports import agent as port
-from antiphon.ports.store import StoreDamaged, StoredMessage
+from antiphon.ports.store import NewText, StoreDamaged, StoredMessage
 
 log = logging.getLogger("antiphon.host")
 
@@ -40,6 +40,10 @@ class Desk(Protocol):
 
     def tell(self, command: c.Command) -> None:
         """Take what became of the agent, of which there is never much: it does not wait."""
+        ...
+
+    def written(self, message_id: str) -> NewText | None:
+        """What a person wrote, where it is at hand."""
         ...
 
     def wake(self) -> None:
@@ -275,10 +279,12 @@ class Driver:
         return opened
 
     async def _parts(self, messages: tuple[Message, ...]) -> tuple[port.Part, ...]:
-        stored = await self._texts([message.id for message in messages])
+        at_hand = [self._desk.written(message.id) for message in messages]
+        stored = at_hand if all(at_hand) else await self._texts([message.id for message in messages])
         if len(stored) != len(messages):
             raise port.OpenFailed("Its messages are gone from the store.")
-        return tuple(part for each in stored for part in _parts_of(each))
+        pairs = zip(messages, stored, strict=True)
+        return tuple(part for message, text in pairs if text for part in _parts_of(message, text))
 
     async def _texts(self, message_ids: list[str]) -> Sequence[StoredMessage]:
         """What was written, however long the store is away: the turn has started, its messages must not be lost.
@@ -418,7 +424,7 @@ class Driver:
         """Whether the steer is in the agent's hands: then the agent says what becomes of it."""
         try:
             stored = await self._texts([event.message_id])
-            parts = tuple(part for each in stored for part in _parts_of(each))
+            parts = tuple(part for each in stored for part in _parts_of(each.message, each))
             async with self._outbox:
                 opened = self._open
                 if not parts or opened is None or opened.turn_id != event.turn_id:
@@ -480,10 +486,10 @@ class Driver:
             self._desk.wake()
 
 
-def _parts_of(stored: StoredMessage) -> list[port.Part]:
+def _parts_of(message: Message, stored: StoredMessage | NewText) -> list[port.Part]:
     """What an agent is given of a message."""
-    message_id = stored.message.id
-    text = RESUMED if stored.message.resumed else stored.text
+    message_id = message.id
+    text = RESUMED if message.resumed else stored.text
     files = [
         port.Part(path=file["path"], media_type=file.get("media_type"), message_id=message_id) for file in stored.files
     ]
