@@ -115,13 +115,13 @@ def test_what_is_whole_is_journaled_as_it_is(event: e.Event) -> None:
 def test_half_an_emoji_becomes_a_replacement_character_wherever_it_stands() -> None:
     cut = e.TurnText(turn_id="turn_1", text="a \ud83d b \ude00 c 😀 \ud83d\ude00")
     assert e.journaled(cut).text == "a \ufffd b \ufffd c 😀 😀"
-        input = {"\ud83d": ["\ud83d", 1, None, {"a": "\ude00"}]}
+    input = {"\ud83d": ["\ud83d", 1, None, {"a": "\ude00"}]}
     tool = e.TurnToolStarted(turn_id="turn_1", tool_id="t", name="sh", input=input)
     assert e.journaled(tool).input == {"\ufffd": ["\ufffd", 1, None, {"a": "\ufffd"}]}
 
 
 def test_a_number_that_is_not_finite_becomes_null() -> None:
-        output = [float("inf"), float("nan"), 10**30]
+    output = [float("inf"), float("nan"), 10**30]
     tool = e.TurnToolEnded(turn_id="turn_1", tool_id="t", outcome="completed", output=output)
     assert e.journaled(tool).output == [None, None, 10**30]
 
