@@ -17,7 +17,10 @@ def run(argv: Sequence[str]) -> int:
     """Run a line and return the exit code. Every error that is foreseen becomes a message and a code."""
     _open_what_is_closed()
     try:
-        return _run(argv)
+        code = _run(argv)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return code
     except Incomplete as error:
         from antiphon.cli.helping import help_for  # noqa: PLC0415
 

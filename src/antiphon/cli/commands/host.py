@@ -4,6 +4,7 @@ from importlib import import_module
 
 from antiphon.cli.context import Context
 from antiphon.cli.exits import DONE
+from antiphon.cli.garbage import collect_as_usual
 from antiphon.cli.grammar import Given
 from antiphon.cli.listing import fields
 from antiphon.client.exchanges import given as only_given
@@ -13,6 +14,7 @@ def serve(context: Context, given: Given) -> int:
     """Run the host in this process."""
     # Composition stands above the command line, so it is named and not imported; and no other command pays for it.
     composition = import_module("antiphon.main")
+    collect_as_usual()
     options = only_given(
         host=given.optional("host"),
         port=given.whole("port"),
