@@ -18,7 +18,7 @@ class AntiphonError(Exception):
     """A refusal or failure with a stable code.
 
     Attributes:
-        code: The stable code of `contract.md`.
+        code: The stable code, as `docs/reference/errors.md` lists it.
         detail: A sentence that a person can act on. It never holds a prompt, an answer or a secret.
         ids: The ids concerned, and further fields of the problem document, JSON-compatible.
         retry_after_s: After how many seconds trying again is sensible; None where it never is.
