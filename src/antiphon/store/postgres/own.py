@@ -157,9 +157,11 @@ def feed_end() -> Command[str]:
     return f"{int(found[0][0]) - 1}.{_PAST}.{_PAST}"
 
 
-def moved(after: str) -> Command[tuple[list[Notice], str]]:
-    """The sessions that moved after a position, deleted ones too, and the position to go on from."""
+def moved(after: str | None) -> Command[tuple[list[Notice], str]]:
+    """The sessions that moved after a position (None: the end), deleted ones too, and the position to go on from."""
     end = yield from feed_end()
+    if after is None:
+        return [], end
     xid, position, _ = _parsed(after)
     found = yield (
         (

@@ -262,17 +262,19 @@ class PostgresStore:
         inbox = Inbox()
         self._inboxes.add(inbox)
         try:
-            position = await self.feed_end()
+            position: str | None = None
             while not self._closing.is_set():
                 if inbox.missed:
                     position = await self._look_for_missed(inbox, position)
                 for notice in inbox.take():
                     yield notice
-                await self._wait(inbox)
+                if not self._closing.is_set():
+                    await self._wait(inbox)
         finally:
             self._inboxes.discard(inbox)
 
-    async def _look_for_missed(self, inbox: Inbox, position: str) -> str:
+    async def _look_for_missed(self, inbox: Inbox, position: str | None) -> str | None:
+        """Read what the feed holds after a position, at first its end; where to go on from."""
         try:
             found, end = await self._look(own.moved(position))
         except StoreUnavailable:  # the next look makes it good
