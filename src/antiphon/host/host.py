@@ -6,10 +6,10 @@ import logging
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
+from antiphon import __version__
 from antiphon.core import commands as c
 from antiphon.core import errors
 from antiphon.core.decide import Given, Refused
@@ -304,7 +304,7 @@ class Host(Following):
         check_settings(new.settings)
 
     def _check_cwd(self, cwd: Any) -> None:
-        if cwd is not None and not (Path(cwd).is_absolute() and Path(cwd).is_dir()):
+        if cwd is not None and not _is_directory(cwd):
             raise errors.InvalidRequest("`cwd` must be an existing directory, as an absolute path.", field="cwd")
 
     async def _check_room(self) -> None:
@@ -527,7 +527,7 @@ class Host(Following):
         """See `Service.status`."""
         sessions = [actor.session for actor in self._actors.values() if actor.session]
         return HostStatus(
-            version=version("antiphon"),
+            version=__version__,
             draining=self.context.draining,
             store=self._store_name,
             epoch=self.context.store.epoch,
@@ -543,6 +543,14 @@ class Host(Following):
 
 def _draining() -> errors.Draining:
     return errors.Draining("The host is shutting down. Try again once it has started anew.", retry_after_s=5)
+
+
+def _is_directory(path: str) -> bool:
+    """Whether an absolute path leads to a directory. One that can't be looked at, or is too long, does not."""
+    try:
+        return Path(path).is_absolute() and Path(path).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _at_rest(actor: SessionActor) -> Callable[[], bool]:

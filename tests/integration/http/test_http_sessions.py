@@ -180,3 +180,12 @@ async def test_an_export_can_be_imported_with_its_transcript(door: Door) -> None
 async def test_an_import_of_something_else_is_refused(door: Door, body: bytes) -> None:
     answer = await door.client.post("/v1/sessions/import", content=body)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request"), answer.text
+
+
+@pytest.mark.parametrize("cwd", ["/" + "x" * 4000, "/nowhere/at/all", "/dev/null", "/dev/null/x"])
+async def test_a_directory_that_is_none_is_refused(door: Door, cwd: str) -> None:
+    answer = await door.client.post("/v1/sessions", json={"agent": "parrot", "cwd": cwd})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+    await door.session()
+    answer = await door.client.patch("/v1/sessions/s", json={"cwd": cwd})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
