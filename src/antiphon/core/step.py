@@ -64,7 +64,8 @@ class Step:
         own = _generation(self.session, event)
         change = evolve(self.session, event, at=self._given.now, session_id=self._session_id)
         self.session = change.session
-        self.records.update({record.id: record for record in change.records})
+        for record in change.records:
+            self.records[record.id] = record
         self.entries.append(
             e.entry(
                 event,

@@ -106,7 +106,8 @@ class SessionActor:
 
     async def report(self, command: c.Command) -> None:
         """Take what the agent said; waits while too much lies undecided."""
-        await self._room.wait()
+        if not self._room.is_set():
+            await self._room.wait()
         self.tell(command)
 
     def tell(self, command: c.Command) -> None:
@@ -249,9 +250,9 @@ class SessionActor:
         if self._closed:
             _fail(pending, _going_down())
             return
-        self.touched_at = self._context.clock.monotonic()
         self._mailbox.append(pending)
-        self._measure()
+        if len(self._mailbox) >= UNREAD_MAX:
+            self._room.clear()
         self._arrived.set()
 
     def _measure(self) -> None:
@@ -266,6 +267,8 @@ class SessionActor:
             await self._arrived.wait()
             self._arrived.clear()
             batch = [self._mailbox.popleft() for _ in range(min(BATCH_MAX, len(self._mailbox)))]
+            if batch:
+                self.touched_at = self._context.clock.monotonic()
             self._measure()
             if self._mailbox:
                 self._arrived.set()

@@ -352,9 +352,8 @@ class Driver:
         report = self._desk.report
         match said:
             case port.Text(turn_id=turn_id, text=text):
-                for start in range(0, len(text), PIECE_MAX):
-                    piece = e.TurnText(turn_id=turn_id, text=text[start : start + PIECE_MAX])
-                    await report(c.AgentSaid(turn_id=turn_id, said=piece))
+                for piece in _pieces(text):
+                    await report(c.AgentSaid(turn_id=turn_id, said=e.TurnText(turn_id=turn_id, text=piece)))
             case port.Asked():
                 await self._asked(opened, said)
             case port.Steered():
@@ -484,6 +483,13 @@ class Driver:
             self._gone(opened, port.Exited(reason="lost", detail="It could not be ended."))
         finally:
             self._desk.wake()
+
+
+def _pieces(text: str) -> Sequence[str]:
+    """A text in pieces that an event may hold."""
+    if len(text) <= PIECE_MAX:
+        return (text,) if text else ()
+    return [text[start : start + PIECE_MAX] for start in range(0, len(text), PIECE_MAX)]
 
 
 def _parts_of(message: Message, stored: StoredMessage | NewText) -> list[port.Part]:
