@@ -7,6 +7,7 @@ from antiphon.ports.agent import Agent
 
 ADAPTERS: dict[str, str] = {
     "echo": "antiphon.agents.echo:EchoAgent",
+    "claude": "antiphon.agents.claude:ClaudeAgent",
     "codex": "antiphon.agents.codex:CodexAgent",
 }
 """The built-in agents that need no configuration, by adapter."""

@@ -147,7 +147,7 @@ ANTHROPIC = {
         {
             "role": "user",
             "content": [
-                {"type": "text", "text": text} for text in ("<system-reminder>x</system-reminder>", "one", "and")
+                {"type": "text", "text": text} for text in ("<system-reminder>x</system-reminder>", "one\n\nand")
             ],
         },
         {"role": "assistant", "content": [{"type": "text", "text": "fine"}]},

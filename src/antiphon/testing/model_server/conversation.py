@@ -11,8 +11,10 @@ INJECTED_PREFIXES = (
     "<turn_aborted>",
     "<system-reminder>",
     "# AGENTS.md instructions",
+    "[Request interrupted by user",
 )
-"""How agents begin what they say in the user's name: Codex its surroundings and aborts, Claude Code its reminders."""
+"""How agents begin what they say in the user's name: Codex its surroundings and aborts, Claude Code its reminders and
+interrupts."""
 
 SHELL_TOOLS = ("exec_command", "shell_command", "shell", "Bash", "bash", "run_shell_command")
 """What agents call their shell, by preference: Codex, older Codex, Claude Code, opencode and pi, Gemini."""
@@ -49,6 +51,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
         messages: What the user said, oldest first, without what the agent put in the user's mouth.
         answered: How many of these have had their answer.
         turn: The agent's name for the turn that this belongs to, where it tells.
+        joined: How many of the last messages came into the running turn, where the agent tells.
         tools: What the model may call.
     """
 
@@ -57,6 +60,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...] = ()
     answered: int = 0
     turn: str | None = None
+    joined: int = 0
     tools: tuple[Tool, ...] = ()
 
     @property
@@ -83,6 +87,7 @@ class Messages:
         self._messages: list[tuple[str, list[str]]] = []
         self._answered = 0
         self._last_word = 0
+        self._joined = 0
 
     def user(self, texts: Iterable[str]) -> None:
         """Note what the user said at once; what agents inject is passed over."""
@@ -90,6 +95,13 @@ class Messages:
         if own:
             self._answered = self._last_word
             self._messages.append(("\n\n".join(own), []))
+            self._joined = 0
+
+    def join(self, text: str) -> None:
+        """Note what the user said into the running turn."""
+        joined = self._joined
+        self.user([text])
+        self._joined = joined + 1
 
     def answer(self) -> None:
         """Note that the model said something: an answer, unless a tool call follows."""
@@ -110,7 +122,13 @@ class Messages:
         """What was gathered."""
         messages = tuple(Message(text=text, results=tuple(results)) for text, results in self._messages)
         return Conversation(
-            model=model, stream=stream, messages=messages, answered=self._answered, turn=turn, tools=tools
+            model=model,
+            stream=stream,
+            messages=messages,
+            answered=self._answered,
+            turn=turn,
+            joined=self._joined,
+            tools=tools,
         )
 
 

@@ -3,6 +3,7 @@
 Source: Anthropic API reference, "Messages" and "Streaming messages".
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,11 @@ import msgspec
 
 from antiphon.testing.model_server.conversation import Conversation, Messages, Tool
 from antiphon.testing.model_server.dialect import Answer, Block, Dialect, Schema, ServerEvent
+
+JOINED = re.compile(
+    r"The user sent a new message while you were working:\n(.*?)\n\nThis is how Claude Code ", re.DOTALL
+)
+"""How Claude Code wraps what its user says while a tool runs."""
 
 
 class _Part(msgspec.Struct):
@@ -70,7 +76,18 @@ def _take(message: _Message, messages: Messages) -> None:
         if part.type == "tool_result":
             inner = part.content or ""
             messages.result(inner if isinstance(inner, str) else "".join(piece.text for piece in inner))
-    messages.user(part.text for part in parts if part.type == "text")
+    for part in parts:
+        if part.type == "text":
+            _take_text(part.text, messages)
+
+
+def _take_text(text: str, messages: Messages) -> None:
+    """One text of the user. Claude Code puts messages that had no answer into the next one, each as a part of it."""
+    joined = JOINED.search(text)
+    if joined is None:
+        messages.user([text])
+    else:
+        messages.join(joined[1])
 
 
 class MessagesAnswer(Answer):

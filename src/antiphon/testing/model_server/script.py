@@ -20,8 +20,9 @@ Then it says `model: ` and the text that remains, in several pieces; nothing mor
 was said already. A directive ends at the first `]]`. What follows a tool call belongs to the next request, which is
 known by the number of results since then.
 
-It is the last message of the user that is answered. Where the agent tells which turn a request belongs to (Codex does),
-messages that came into the turn while it ran are answered one after the other, as far as they have no answer yet.
+It is the last message of the user that is answered. Where the agent tells which turn a request belongs to (Codex does)
+or which messages came into the running turn (Claude Code does), they are answered one after the other, as far as they
+have no answer yet.
 """
 
 import re

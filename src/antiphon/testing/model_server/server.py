@@ -185,7 +185,7 @@ class ModelServer:
 
     def _first_of_turn(self, conversation: Conversation) -> int:
         """Which of the messages is the first that this turn has to answer: the last one, but for steers."""
-        last = max(0, len(conversation.messages) - 1)
+        last = max(0, len(conversation.messages) - 1 - conversation.joined)
         if conversation.turn is None:
             return last
         first = self._turns.setdefault(conversation.turn, last)

@@ -1,0 +1,130 @@
+"""The adapter: finds Claude Code, starts it, and sees that it is there."""
+
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from antiphon.agents.claude import protocol
+from antiphon.agents.claude.conversation import Conversation
+from antiphon.agents.claude.options import UNASKING, BadOptions, ClaudeOptions
+from antiphon.agents.claude.running import RunningClaude
+from antiphon.agents.environment import session_variables
+from antiphon.agents.pipes import Overlong
+from antiphon.agents.process import AgentProcess, StartFailed
+from antiphon.ports.agent import AgentSpec, Capabilities, OpenFailed
+from antiphon.system import SystemIds
+
+INITIALIZE = "antiphon-initialize"
+MEANWHILE_MAX = 1_000
+STDERR_SHOWN = 500
+
+
+class ClaudeAgent:
+    """Claude Code as an `Agent`: one process for each open session.
+
+    Args:
+        name: The agent's name in the configuration.
+        options: Its table of the configuration; see `ClaudeOptions`.
+
+    Raises:
+        BadOptions: The table is wrong.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        self.name = name
+        self._table = dict(options)
+        self._options = ClaudeOptions.read(options)
+        self._ids = SystemIds()
+        self.capabilities = Capabilities(
+            steer=True,
+            interrupt=True,
+            resume=True,
+            permissions=self._options.permission_mode not in UNASKING,
+            rollback=False,
+            usage=True,
+        )
+
+    async def missing(self) -> str | None:
+        """Look for the program and for the directory of its home."""
+        try:
+            self._options.variables({})
+            self._options.command_line(None, "", resume=False)
+        except (BadOptions, FileNotFoundError) as error:
+            return str(error)
+        return None
+
+    async def open(self, spec: AgentSpec, resume_token: str | None) -> RunningClaude:
+        """Start Claude Code with a new session, or with the one that `resume_token` names.
+
+        A session that is gone is not replaced by a new one: nobody would tell whoever talks there that all is
+        forgotten.
+        """
+        session_id = resume_token or str(uuid.UUID(self._ids.new("uuid").partition("_")[2]))
+        try:
+            options = ClaudeOptions.read({**self._table, **spec.options})
+            process = await AgentProcess.start(
+                options.command_line(spec.model, session_id, resume=resume_token is not None),
+                cwd=spec.cwd,
+                environment=options.variables({**spec.environment, **session_variables(spec)}),
+                line_limit=options.line_limit,
+            )
+        except (BadOptions, FileNotFoundError, StartFailed) as error:
+            raise OpenFailed(str(error)) from error
+        conversation = Conversation(session_id, self._ids, kept_on_disk=resume_token is not None)
+        lines = process.lines()
+        try:
+            await _begin(process, lines, conversation)
+        except _Unanswered as error:
+            await process.end(0)
+            raise OpenFailed(_told(str(error), process, resume_token)) from error
+        except BaseException:
+            await process.end(0)
+            raise
+        return RunningClaude(process, lines, conversation)
+
+
+class _Unanswered(Exception):
+    """Claude Code does not begin; the text says why."""
+
+
+async def _begin(process: AgentProcess, lines: AsyncIterator[bytes | Overlong], conversation: Conversation) -> None:
+    """Ask whether it is there; what else is said meanwhile is for the conversation.
+
+    Raises:
+        _Unanswered: It is not.
+    """
+    process.write_line(protocol.request(INITIALIZE, "initialize"))
+    why = ""
+    for_later = MEANWHILE_MAX
+    async for line in lines:
+        known = None
+        if not isinstance(line, Overlong):
+            try:
+                known = protocol.read(line)
+            except protocol.BadLine:
+                known = None  # the conversation remarks on it
+        match known:
+            case protocol.ControlResponse(response=response) if response.request_id == INITIALIZE:
+                if response.subtype == "error":
+                    raise _Unanswered(f"Claude Code does not want to begin: {response.error}.")
+                return
+            case protocol.Result(is_error=True):
+                why = "; ".join(known.errors) or known.result or ""
+            case _:
+                conversation.receive(line)
+                for_later -= 1
+        if not for_later:
+            raise _Unanswered("Claude Code says much, but does not answer.")
+    raise _Unanswered(why or f"Claude Code ended ({process.ending}) before it answered.")
+
+
+def _told(why: str, process: AgentProcess, resume_token: str | None) -> str:
+    """Why it could not be opened, with the last of what it wrote to stderr, and what to do."""
+    stderr = process.stderr().strip()[-STDERR_SHOWN:]
+    text = f"{why} It wrote: {stderr}" if stderr and why not in stderr else stderr or why
+    if resume_token is None:
+        return text
+    return (
+        f"Claude Code can't go on with this conversation (its session {resume_token}): {text} "
+        "If it is gone for good, `clear` the session to begin a new one."
+    )
