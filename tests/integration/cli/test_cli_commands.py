@@ -46,7 +46,7 @@ def test_a_session_is_started_shown_listed_and_named(host: Installation, key: st
         "T", {"a": "1"}, {"stall_after_s": 600}, str(host.work),
     )  # fmt: skip
     human = host.run("session", "show", key).out
-    assert all(word in human for word in (key, shown["id"], "a=1", "echo", str(host.work), "s ago"))
+    assert all(word in human for word in (key, shown["id"], "a=1", "echo", str(host.work), "generation"))
     assert key in host.run("session", "list", "--label", "a=1").out
     assert key in host.run("session", "list", "--search", key[5:20], "--refs").out.splitlines()
     assert host.run("session", "list", "--label", f"a={key}").out == ""
