@@ -39,8 +39,7 @@ class Conversation:
         outbox: Lines for Claude Code.
         said: What it said, for the host.
         broken: Always None: there is no line after which it can't be gone on with.
-        cut_short: A turn was cut short while tools ran: their shells may have survived that. Whoever ends them resets
-            this.
+        cut_short: A turn was cut short: the shells of its tools may have survived that. Whoever ends them resets this.
     """
 
     def __init__(self, session_id: str, ids: Ids, *, kept_on_disk: bool) -> None:
@@ -307,7 +306,7 @@ class Conversation:
             turn.cut = True
         elif result.is_error:
             turn.failure = turn.failure or troubles.failed(troubles.told(result))
-        self.cut_short = self.cut_short or (aborted and bool(turn.tools))
+        self.cut_short = self.cut_short or aborted
         turn.broke_off()
         self._forget(turn)
         if not turn.owed:

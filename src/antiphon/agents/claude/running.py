@@ -10,7 +10,7 @@ from antiphon.agents.claude.conversation import Conversation
 from antiphon.agents.conversing import RunningConversation
 from antiphon.agents.pipes import Overlong
 from antiphon.agents.process import AgentProcess
-from antiphon.ports.agent import Part
+from antiphon.ports.agent import Began, Part
 
 
 class RunningClaude(RunningConversation[Conversation]):
@@ -38,6 +38,8 @@ class RunningClaude(RunningConversation[Conversation]):
 
     def heard(self) -> None:
         """End what a turn that was cut short left running."""
+        if any(isinstance(said, Began) for said in self._conversation.said):
+            self._turn_began = _ticks_since_boot()
         if not self._conversation.cut_short:
             return
         self._conversation.cut_short = False
