@@ -41,7 +41,6 @@ def answer(page: str) -> Response:
         "cache-control": "no-cache",
         "content-security-policy": _policy(page),
         "referrer-policy": "no-referrer",
-        "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",
     }
     return Response(page, headers=headers, media_type="text/html")
