@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from antiphon.agents.claude.options import ClaudeOptions
 from antiphon.agents.codex.options import CodexOptions
 from antiphon.agents.command.options import CommandOptions
 from antiphon.cli.exits import exit_code
@@ -126,7 +127,7 @@ def settings() -> str:
 
 def options() -> str:
     """Every option of the adapters that have options."""
-    kinds = {"command": CommandOptions, "codex": CodexOptions}
+    kinds = {"command": CommandOptions, "claude": ClaudeOptions, "codex": CodexOptions}
     parts = [table((f'`adapter = "{name}"`', "default", "means"), attributes(kind)) for name, kind in kinds.items()]
     return "\n\n".join(parts)
 

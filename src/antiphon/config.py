@@ -2,7 +2,7 @@
 
 [host]            limits and deadlines, see `HostTable`
 [http]            further names under which the host may be addressed
-[agents.NAME]     adapter = "echo" | "command" | "codex" | …, and that adapter's own options
+[agents.NAME]     adapter = "echo" | "command" | "claude" | "codex" | …, and that adapter's own options
 """
 
 import tomllib

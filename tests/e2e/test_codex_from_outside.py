@@ -1,15 +1,13 @@
 """The real Codex binary behind a host, driven from outside: command line and HTTP, refusals, restarts."""
 
 import json
-import subprocess
-import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from e2e.driver import Host, until
+from e2e.model import Model
 
 codex_cli_bin = pytest.importorskip("codex_cli_bin", reason="pip install 'antiphon[codex]'")
 
@@ -36,31 +34,6 @@ sandbox = "danger-full-access"
 environment = {{ FAKE_KEY = "not a key", HOME = {home} }}
 """
 REFUSED = "a word that no model may hear"
-
-
-class Model:
-    """A model server on loopback, in a process of its own."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "antiphon.testing.model_server"]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout
-        self.url = self._process.stdout.readline().strip()
-
-    def release(self, gate: str) -> None:
-        """Let the answer that is held there go on."""
-        request = urllib.request.Request(f"{self.url}/control/release/{gate}", method="POST")
-        urllib.request.urlopen(request, timeout=5).close()
-
-    def heard(self) -> str:
-        """Everything that it was ever asked."""
-        with urllib.request.urlopen(f"{self.url}/control/exchanges", timeout=5) as answer:
-            return answer.read().decode()
-
-    def close(self) -> None:
-        """End it."""
-        self._process.terminate()
-        self._process.communicate()
 
 
 @pytest.fixture
