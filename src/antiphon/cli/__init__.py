@@ -12,10 +12,13 @@ def main() -> int:
 
     from antiphon.cli.garbage import collect_seldom  # noqa: PLC0415
 
-    collect_seldom()
-    from antiphon.cli.program import run  # noqa: PLC0415
+    try:
+        collect_seldom()
+        from antiphon.cli.program import run  # noqa: PLC0415
 
-    code = run(sys.argv[1:])
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # before the program could say anything about it
+        code = 130
     if "antiphon.main" not in sys.modules:
         os._exit(code)
     return code

@@ -50,6 +50,8 @@ class _Reader:
                 break
             if self._is_option(word):
                 self._take_option(word)
+            elif self._command is None and not self._path and word == "help":
+                self._values["help"] = True
             elif self._command is None:
                 self._take_name(word)
             else:

@@ -1,4 +1,4 @@
-"""The async client. It runs under asyncio and Trio."""
+"""The async client."""
 
 import os
 from collections.abc import AsyncGenerator, Sequence

@@ -1,4 +1,4 @@
-"""The async driver of plans, over httpx2. It runs under asyncio and Trio."""
+"""The async driver of plans, over httpx2 and anyio."""
 
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator

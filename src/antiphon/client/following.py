@@ -51,6 +51,7 @@ class Stream:
     def __init__(self, plans: Plans, deadline: float | None = None) -> None:
         self._plans, self._deadline = plans, deadline
         self._reader, self._frames = FrameReader(), deque[Frame]()
+        self._settles_at = float("inf")
         self.heard = False
 
     def open(self, request: Request) -> Plan[Response]:
@@ -62,7 +63,13 @@ class Stream:
         response: Response = yield Open(request, self._plans.pace.answer_s)
         if response.status >= 300:
             document(response)
+        self._settles_at = self._plans.now() + self._plans.pace.settled_s
         return response
+
+    @property
+    def good(self) -> bool:
+        """Whether it told something, or lasted: one that is always cut at once uses up patience."""
+        return self.heard or self._plans.now() >= self._settles_at
 
     def frame(self) -> Plan[Frame]:
         """The next frame.
@@ -106,7 +113,6 @@ def follow(plans: Plans, ref: str | None, after: str | None) -> Plan[None]:
             known = True
             while True:
                 frame = yield from stream.frame()
-                patience.renew()
                 if not place.is_new(frame):
                     continue
                 event = Event.read(_json(frame))
@@ -116,7 +122,7 @@ def follow(plans: Plans, ref: str | None, after: str | None) -> Plan[None]:
         except (HostNotReached, Draining, StoreUnavailable) as error:
             if not known and not isinstance(error, ConnectionLost):
                 raise
-            yield from patience.pause(error)
+            yield from _pause(patience, stream, error, None)
 
 
 def _json(frame: Frame) -> Any:
@@ -227,6 +233,6 @@ def _follow_once(stream: Stream, answering: Answering) -> Plan[None]:
 
 
 def _pause(patience: Patience, stream: Stream, error: Exception, left_s: float | None) -> Plan[None]:
-    if stream.heard:
+    if stream.good:
         patience.renew()
     yield from patience.pause(error, left_s)

@@ -37,6 +37,8 @@ class Pace(NamedTuple):
     """How often to look again where a host answers a wait at once."""
     silence_s: float = 60
     """After how much silence an event stream counts as broken."""
+    settled_s: float = 1
+    """A stream that lasted so long was a good one: when it breaks, the whole patience is there again."""
     first_pause_s: float = 0.05
     longest_pause_s: float = 1.0
 

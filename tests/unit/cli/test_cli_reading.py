@@ -117,6 +117,8 @@ def test_a_line_without_a_command_asks_for_one(line: str, path: tuple[str, ...])
         ("session --help", ("session",)),
         ("session message -h", ("session", "message")),
         ("-h status", ("status",)),
+        ("help", ()),
+        ("help session list", ("session", "list")),
     ],
 )
 def test_help_needs_no_complete_line(line: str, path: tuple[str, ...]) -> None:

@@ -196,6 +196,33 @@ def test_following_a_session_begins_anew_behind_what_was_seen_and_ends_with_the_
     ]
 
 
+def test_a_quiet_stream_may_break_every_hour_for_as_long_as_it_likes() -> None:
+    quiet = [STREAM, Taking(30, b": still here\n\n"), Taking(40, LOST)]
+    script = Script(*quiet * 20, STREAM, event(1, "session.deleted"))
+
+    script.run(follow(script.plans, "key", "e:0"))
+
+    assert set(script.pauses) == {0.05}
+
+
+def test_a_stream_that_is_always_cut_at_once_is_given_up_within_bounded_time() -> None:
+    script = Script(*[STREAM, b"retry: 2000\n\n", LOST] * 40)
+
+    with pytest.raises(ConnectionLost):
+        script.run(follow(script.plans, "key", "e:0"))
+
+    assert 28 < script.time <= 30
+
+
+def test_a_host_that_hangs_for_long_at_every_try_is_given_up_too() -> None:
+    script = Script(STREAM, LOST, *[Taking(10, HostNotReached("no answer"))] * 4)
+
+    with pytest.raises(HostNotReached):
+        script.run(follow(script.plans, "key", "e:0"))
+
+    assert script.time < 45
+
+
 def test_a_gap_and_its_snapshot_are_told_and_what_follows_counts_anew() -> None:
     gap, snapshot = told("gap", {"type": "gap"}), told("snapshot", {"type": "snapshot"})
     script = Script(STREAM, gap + snapshot + event(2, "session.status", "new") + event(3, "session.deleted", "new"))

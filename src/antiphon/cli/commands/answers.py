@@ -34,7 +34,7 @@ def _tell(out: Output, outcome: Receipt | Turn, code: int) -> None:
         return
     if code == WAIT_ENDED:
         out.error(
-            f"{outcome.id} {_standing(outcome)}; it goes on. `antiphon {kind} wait {outcome.id}` waits for its end."
+            f"{outcome.id} {standing(outcome)}; it goes on. `antiphon {kind} wait {outcome.id}` waits for its end."
         )
         return
     reason = _reason(outcome.error)
@@ -42,7 +42,8 @@ def _tell(out: Output, outcome: Receipt | Turn, code: int) -> None:
     out.error(f"{outcome.id} {'was ' if outcome.state != 'failed' else ''}{outcome.state}{reason}{kept}")
 
 
-def _standing(outcome: Receipt | Turn) -> str:
+def standing(outcome: Receipt | Turn) -> str:
+    """What an outcome that is none yet waits for, in words."""
     if isinstance(outcome, Receipt) and outcome.state == "queued":
         place = f" at place {outcome.position}" if outcome.position else ""
         return f"waits{place}" + (f" ({outcome.waiting_for})" if outcome.waiting_for else "")

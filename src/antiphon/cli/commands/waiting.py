@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from antiphon.cli.commands.answers import standing
 from antiphon.cli.context import Context
 from antiphon.client.documents import Receipt
 from antiphon.client.errors import ClientError
@@ -24,7 +25,7 @@ class Progress:
             if latest is not None and not receipt.ended:
                 self._tell_questions(client, receipt)
             if receipt.state == "queued":
-                self._tell(f"{receipt.id} waits at place {receipt.position} ({receipt.waiting_for}).")
+                self._tell(f"{receipt.id} {standing(receipt)}.")
             latest = receipt
         assert latest, "waiting ends with a receipt"
         return latest
