@@ -176,4 +176,8 @@ def connected(address: Address, timeout_s: float) -> socket.socket:
 def _secured(plain: socket.socket, host: str) -> socket.socket:
     import ssl  # noqa: PLC0415  35 ms that a local command need not spend
 
-    return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+    try:
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+    except OSError:
+        plain.close()
+        raise
