@@ -1,1 +1,1 @@
-"""What the core's owner needs from the world, as contracts. Implementations prove themselves with `antiphon.testing`."""
+"""What the core's owner needs of the world, as contracts. Implementations prove themselves with `antiphon.testing`."""

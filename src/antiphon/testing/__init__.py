@@ -1,1 +1,1 @@
-"""What others import to prove theirs: contract suites for stores and agents, fakes of every port, a loopback model server."""
+"""What others import to prove theirs: contract suites for stores and agents, fakes of every port, a model server."""

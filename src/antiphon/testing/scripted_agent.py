@@ -371,11 +371,11 @@ class ScriptedConversation:
             turn.cancelled |= turn.id == turn_id and not turn.stubborn
         self.notice()
 
-    async def answer(self, request_id: str, allow: bool, option_id: str | None, note: str | None) -> None:  # noqa: ARG002
+    async def answer(self, request_id: str, allow: bool, option_id: str | None, note: str | None) -> None:
         self.answers.setdefault(request_id, (allow, note))
         self.notice()
 
-    async def close(self, patience_s: float) -> None:  # noqa: ARG002
+    async def close(self, patience_s: float) -> None:
         self._leave(Exited(reason="closed"))
         if self._reading:
             await self._told.wait()
