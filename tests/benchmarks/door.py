@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from benchmarks.figures import Figure
 
-FLOOR = '''
+FLOOR = """
 import sys
 import apsw, uvicorn
 connection = apsw.Connection(sys.argv[1])
@@ -25,7 +25,7 @@ async def app(scope, receive, send):
         (b"content-length", str(len(body)).encode())]})
     await send({"type": "http.response.body", "body": body})
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="error", lifespan="off", access_log=False)
-'''
+"""
 
 
 def served_host(data_dir: Path) -> "contextlib.AbstractContextManager[tuple[dict[str, str], int, float]]":

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """One comparison. `ratio` is value by floor; `better` says whether it should be `higher` or `lower` than `bound`."""
+    """One comparison. `ratio` is value by floor; it should be `better`, `higher` or `lower`, than `bound`."""
 
     name: str
     what: str
@@ -57,5 +57,7 @@ def as_table(figures: Sequence[Figure]) -> str:
     for figure in figures:
         sign = "≥" if figure.better == "higher" else "≤"
         cells = f"{figure.value:.4g} {figure.unit} | {figure.floor:.4g} {figure.unit} | {figure.ratio:.2f}"
-        lines.append(f"| {figure.what} | {cells} | {sign} {figure.bound:.2f} | {'kept' if figure.kept else '**missed**'} |")
+        lines.append(
+            f"| {figure.what} | {cells} | {sign} {figure.bound:.2f} | {'kept' if figure.kept else '**missed**'} |"
+        )
     return "\n".join(lines) + "\n"
