@@ -10,6 +10,7 @@ from antiphon.http.app import App
 from antiphon.http.protocol import Protocol
 
 AFTER_GRACE_S = 1.0
+OVERDUE_S = 5.0
 
 
 class Server:
@@ -56,11 +57,15 @@ class Server:
 
         No connection is accepted from here on, streams end, and whoever waits is told how things stand. Requests in
         flight have `grace_s` to be answered, then they are cut off. Returns once `serve` has ended.
+
+        Raises:
+            TimeoutError: It has not ended a few seconds after that, or was never begun.
         """
         self._edge.closing.happen()
         self._config.timeout_graceful_shutdown = grace_s  # pyright: ignore[reportAttributeAccessIssue]  # any number
         self._uvicorn.should_exit = True
-        await self._ended.wait()
+        async with asyncio.timeout(grace_s + OVERDUE_S):
+            await self._ended.wait()
 
     async def _leave_nothing(self) -> None:
         """Close what a cancelled or overlong end left open."""

@@ -26,6 +26,9 @@ FIELDS = (
     "task",
     "code",
     "reason",
+    "kind",
+    "call",
+    "error",
     "method",
     "route",
     "status",
@@ -35,12 +38,14 @@ FIELDS = (
     "pid",
     "exit_code",
     "count",
+    "jobs",
     "attempt",
     "seconds",
     "store",
     "version",
 )
-"""The only fields that are written, in their order: ids, numbers and words of the project. None can hold a secret."""
+"""The only fields that are written, in their order: ids, numbers, words of the project, and what a store's engine says
+of its trouble. None can hold a secret."""
 
 FRAMES_MAX = 12
 
@@ -79,7 +84,7 @@ class _Lines(logging.Formatter):
         }
         line |= {name: value for name in FIELDS if (value := record.__dict__.get(name)) is not None}
         if record.exc_info and record.exc_info[1]:
-            line["error"] = _error(record.exc_info[1])
+            line["exception"] = _exception(record.exc_info[1])
         return line
 
 
@@ -96,11 +101,11 @@ class TextLines(_Lines):
     def format(self, record: logging.LogRecord) -> str:
         line = self.told(record)
         head = f"{line.pop('at')} {line.pop('level').upper():7} {line.pop('logger')}: {line.pop('message')}"
-        error = line.pop("error", None)
+        exception = line.pop("exception", None)
         text = " ".join([head, *(f"{name}={_one_line(str(value))}" for name, value in line.items())])
-        if error is None:
+        if exception is None:
             return text
-        return "\n  ".join([f"{text} error={error['type']}", *error["frames"]])
+        return "\n  ".join([f"{text} exception={exception['type']}", *exception["frames"]])
 
 
 def _one_line(text: str) -> str:
@@ -108,7 +113,7 @@ def _one_line(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text).strip()
 
 
-def _error(error: BaseException) -> dict[str, Any]:
+def _exception(error: BaseException) -> dict[str, Any]:
     """An exception: the types of it and of its causes, and its innermost frames."""
     types: list[str] = []
     cause: BaseException | None = error

@@ -1,12 +1,15 @@
 """Logs and metrics tell what happened, and nothing of what was said."""
 
+import ast
 import io
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import antiphon
 from antiphon.host.service import HostStatus
 from antiphon.telemetry import logs
 from antiphon.telemetry.metrics import Metrics
@@ -92,6 +95,20 @@ def test_a_group_of_errors_tells_its_first(root: logging.Logger) -> None:
         logging.getLogger("antiphon.test").exception("it failed")
     assert "ExceptionGroup < ValueError" in stream.getvalue()
     assert SECRET not in stream.getvalue()
+
+
+def logged_fields(tree: ast.AST) -> Iterator[str]:
+    """The names in the `extra` of every call in a module, where it is written out."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "extra" and isinstance(node.value, ast.Dict):
+            yield from (str(key.value) for key in node.value.keys if isinstance(key, ast.Constant))
+
+
+def test_every_field_that_is_logged_is_a_known_one() -> None:
+    sources = Path(antiphon.__file__).parent.rglob("*.py")
+    named = {name for source in sources for name in logged_fields(ast.parse(source.read_text()))}
+    assert {"action", "session_id"} <= named
+    assert named <= set(logs.FIELDS)
 
 
 def test_metrics_tell_the_host_s_numbers_and_count_requests_by_route() -> None:
