@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import uvloop
 
 from antiphon.client import Client
 from antiphon.core import commands as c
@@ -31,7 +32,7 @@ def start_and_list(root: Path, *, quick: bool) -> list[Figure]:
     """Start, memory and the first page with 10 and with 100,000 sessions."""
     sizes = {"few": 10, "many": 100_000}
     for name, size in sizes.items():
-        asyncio.run(_fill(root / name, size))
+        uvloop.run(_fill(root / name, size))
     rounds = 3 if quick else 7
     took: dict[str, list[float]] = {name: [] for name in sizes}
     memory: dict[str, list[float]] = {name: [] for name in sizes}
@@ -79,7 +80,7 @@ def _born(session_id: str, number: int) -> Commit:
 
 def waking(root: Path, *, quick: bool) -> Figure:
     """A first message to a session with a journal of 100,000 events, against one with 100."""
-    value, floor = asyncio.run(_waking(root, 5 if quick else 15))
+    value, floor = uvloop.run(_waking(root, 5 if quick else 15))
     what = "waking a session with a journal of 100,000 events, against one with 100"
     return Figure("waking_100k_events", what, value, floor, 2.0, "lower", "ms")
 

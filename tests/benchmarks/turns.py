@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import uvloop
 
 from antiphon.core import commands as c
 from antiphon.core import events as e
@@ -157,15 +158,15 @@ def durable_turns(root: Path, *, quick: bool) -> Figure:
     """Turns a second with 32 sessions."""
     turns = 20 if quick else 60
     floor = bare_rate(root / "bare", turns=turns)
-    value = asyncio.run(host_rate(root / "host", sessions=SESSIONS, turns=turns))
+    value = uvloop.run(host_rate(root / "host", sessions=SESSIONS, turns=turns))
     what = "durable turns, 32 sessions, 20 pieces each, against a bare loop committing the same rows"
     return Figure("durable_turns", what, value, floor, 0.2, "higher", "turns/s")
 
 
 def many_sessions(root: Path, *, quick: bool) -> Figure:
     """Turns a second with a thousand sessions, each with one waiting message, against 32 sessions."""
-    few = asyncio.run(host_rate(root / "few", sessions=SESSIONS, turns=20 if quick else 40))
-    many = asyncio.run(_thousand(root / "many"))
+    few = uvloop.run(host_rate(root / "few", sessions=SESSIONS, turns=20 if quick else 40))
+    many = uvloop.run(_thousand(root / "many"))
     what = "1,000 sessions with one waiting message each, against 32 sessions"
     return Figure("thousand_sessions", what, many, few, 0.8, "higher", "turns/s")
 
