@@ -10,8 +10,9 @@ from antiphon.core import errors
 from antiphon.core import events as e
 from antiphon.core.evolve import EDITABLE
 from antiphon.core.merge import merged
-from antiphon.core.reset import check_reset, reset_due
+from antiphon.core.reset import reset_due
 from antiphon.core.session import Message, Problem, Running, Session, Usage, Value
+from antiphon.core.settings import unusable
 from antiphon.core.times import rfc3339
 from antiphon.core.words import CancelReason, MessageState, TurnState, WhenBusy
 
@@ -77,20 +78,11 @@ def decide(session: Session | None, command: c.Command, given: Given) -> Decisio
 
 
 def _create(command: c.CreateSession) -> Decision:
-    flaw = _unusable(command.settings)
+    flaw = unusable(command.settings)
     if flaw:
         return Refused(errors.InvalidRequest(flaw))
     fields = {name: getattr(command, name) for name in command.__struct_fields__ if name != "session_id"}
     return (e.SessionCreated(**fields),)
-
-
-def _unusable(settings: dict[str, Any]) -> str | None:
-    """What is wrong with those settings that the core reads itself; None when nothing is."""
-    patience_s = settings.get("stall_after_s", 1)
-    if not isinstance(patience_s, int | float) or isinstance(patience_s, bool) or patience_s <= 0:
-        return "`settings.stall_after_s` must be a number of seconds above 0."
-    flaw = check_reset(settings.get("reset", "never"))
-    return f"{flaw}; null takes a field away." if flaw else None
 
 
 def _exists(session: Session, _command: c.CreateSession, _given: Given) -> Decision:
@@ -231,7 +223,7 @@ def _patch(session: Session, command: c.PatchSession, _given: Given) -> Decision
     after = {"labels": {}, "settings": {}} | merged(before, changes)
     if after == before:
         return ()
-    flaw = _unusable(after["settings"])
+    flaw = unusable(after["settings"])
     if flaw:
         return Refused(errors.InvalidRequest(flaw, session_id=session.id))
     return (e.SessionUpdated(changes=changes, revision=session.revision + 1),)

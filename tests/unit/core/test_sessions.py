@@ -145,6 +145,8 @@ def test_a_running_turn_never_makes_an_edit_stale() -> None:
         {"stall_after_s": "soon"},
         {"stall_after_s": True},
         {"stall_after_s": 0},
+        {"on_crash": "hope"},
+        {"on_crash": ["interrupt"]},
         {"reset": "always"},
         {"reset": {"idle_minutes": -1}},
         {"reset": {"daily_at": "25:00"}},
@@ -155,6 +157,16 @@ def test_settings_that_could_not_be_used_are_refused_before_anything_depends_on_
     assert scene.refusal(c.PatchSession(changes={"settings": settings})).code == "invalid_request"
     error = error_of(None, c.CreateSession(session_id="ses_1", agent="echo", settings=settings))
     assert error.code == "invalid_request"
+
+
+def test_a_setting_of_null_is_no_setting() -> None:
+    scene = Scene(settings={"stall_after_s": None, "reset": None, "on_crash": None})
+    scene.run("msg_1", "turn_1")
+    assert scene.session.status(scene.now + 300_001) == "stalled"
+    scene.complete("turn_1")
+    scene.now += 10**10
+    scene.send("msg_2")
+    assert scene.session.generation == 1
 
 
 def test_a_setting_that_the_journal_cannot_hold_is_in_the_session_as_the_journal_has_it() -> None:
