@@ -15,6 +15,8 @@ from antiphon.testing.simulation.world import World
 
 ENDS = ("answered", "failed", "cancelled", "interrupted", "withdrawn")
 OF_MESSAGE = {"completed": "answered", "failed": "failed", "cancelled": "cancelled", "interrupted": "interrupted"}
+NAME = re.compile(r"[a-z]+_[0-9a-f]{32}")
+PLACES = re.compile(r"(\d+) of (\d+) are in use")
 TOKEN = re.compile(r"\[(t\d+\.)\]")
 
 
@@ -40,6 +42,7 @@ def _findings(world: World, viewers: list[Viewer], overseer: Overseer) -> Iterat
     yield from _cancels(world)
     yield from _viewers(world, viewers, overseer)
     yield from _rest(world)
+    yield from _clears(world)
 
 
 # The journal
@@ -72,7 +75,7 @@ def _ends(story: Story) -> Iterator[str]:
         told = ends.get(message.id, [])
         if message.state in ENDS and told != [message.state]:
             yield f"P3: {message.id} is {message.state}, its journal says {told}"
-        if message.state not in ENDS and (told or not story.session.waiting(message.id)):
+        if message.state not in ENDS and (told or not story.session.holds(message.id)):
             yield f"P3: {message.id} is {message.state}, its journal says {told}, and it does not wait"
         turn = story.turns.get(message.turn_id or "")
         if turn and message.state in ENDS and OF_MESSAGE.get(turn.state) != message.state:
@@ -167,7 +170,8 @@ def _causes(world: World, story: Story) -> Iterator[str]:
     """A turn is cancelled because somebody wanted that turn cancelled, or the session; requeued as `on_crash` says."""
     interrupting = any("other" in modes for modes in _modes(story).values())
     for entry in story.entries[story.copied :]:
-        if entry.type == "message.requeued" and world.settings.on_crash == "interrupt":
+        told_to = "on_crash" in story.session.settings or world.settings.on_crash != "interrupt"
+        if entry.type == "message.requeued" and not told_to:
             yield f"P11: {entry.message_id} runs again, against `on_crash`"
         if entry.type != "turn.cancel_requested":
             continue
@@ -189,14 +193,21 @@ def _metadata(story: Story) -> Iterator[str]:
     fields: dict[tuple[str, ...], Any] = {}
     for entry in story.entries:
         if entry.type == "session.updated":
-            fields.update(_leaves((), entry.data["changes"]))
+            for path, value in _leaves((), entry.data["changes"]).items():
+                fields = {other: known for other, known in fields.items() if not _overlap(other, path)}
+                fields[path] = value
     session = story.session
     for path, value in fields.items():
         now: Any = getattr(session, path[0])
         for name in path[1:]:
-            now = now.get(name)
+            now = now.get(name) if now else None
         if now != value:
             yield f"P10: {'.'.join(path)} of {session.id} is {now!r}, last written {value!r}"
+
+
+def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether one path is, or lies inside, the other."""
+    return all(left == right for left, right in zip(one, other, strict=False))
 
 
 def _leaves(path: tuple[str, ...], value: Any) -> dict[tuple[str, ...], Any]:
@@ -279,8 +290,8 @@ def _receipts(world: World) -> Iterator[str]:
         message = story.messages[receipt.id]
         if receipt.state in ENDS:
             yield from _ended_receipt(story, receipt, message)
-        elif receipt.state == "queued" and not (receipt.position and receipt.waiting_for):
-            yield f"P3: the receipt of {receipt.id} does not say what it waits for"
+        elif receipt.state == "queued":
+            yield from _queued_receipt(story, receipt)
 
 
 def _ended_receipt(story: Story, receipt: Receipt, message: Message) -> Iterator[str]:
@@ -293,6 +304,30 @@ def _ended_receipt(story: Story, receipt: Receipt, message: Message) -> Iterator
     ]
     if (receipt.reply or "") != "".join(texts):
         yield f"P4: a receipt of {receipt.id} replied {receipt.reply!r}, its turn said {''.join(texts)!r}"
+
+
+def _queued_receipt(story: Story, receipt: Receipt) -> Iterator[str]:
+    """What it waits for exists, in the same session; places that are said to be taken are."""
+    why = receipt.waiting_for or ""
+    if not receipt.position or not why:
+        yield f"P3: the receipt of {receipt.id} does not say what it waits for"
+    known = {*story.messages, *story.turns, *story.permissions, story.session.id}
+    strangers = [name for name in NAME.findall(why) if name not in known]
+    taken = PLACES.search(why)
+    if strangers or (taken and taken[1] != taken[2]):
+        yield f"P3: {receipt.id} is said to wait for {why!r}"
+
+
+def _clears(world: World) -> Iterator[str]:
+    """Every confirmed clear began a generation, and nothing else did but a reset and what nobody heard of."""
+    spare = world.ledger.clears_unknown
+    for story in world.shelf.chronicle.stories.values():
+        cleared = [entry for entry in story.entries[story.copied :] if entry.type == "session.cleared"]
+        asked = [entry for entry in cleared if entry.data.get("reason") != "reset"]
+        more = len(asked) - world.ledger.clears.get(story.session.id, 0)
+        spare -= more
+        if more < 0 or spare < 0:
+            yield f"P10: {story.session.id} was cleared {more:+} times more often than was confirmed"
 
 
 def _cancels(world: World) -> Iterator[str]:
@@ -326,7 +361,7 @@ def _viewers(world: World, viewers: list[Viewer], overseer: Overseer) -> Iterato
 
 def _rest(world: World) -> Iterator[str]:
     """After a stop in good order nothing runs, and no agent is thought to."""
-    for story in world.shelf.chronicle.living():
+    for story in world.shelf.readable():
         session = story.session
         if session.running or session.agent_run or session.permissions:
             yield f"P11: after the host's stop {session.id} has {session.running and 'a turn'} {session.agent_run}"

@@ -1,6 +1,7 @@
 """Simulated clients: each does one thing after another, at its own pace, and notes what it was told."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -15,6 +16,15 @@ from antiphon.testing.simulation.world import AGENTS, World
 T = TypeVar("T")
 
 MODES = (None, "queue", "queue", "refuse", "steer", "steer", "collect", "collect", "interrupt", "rollback")
+BEHAVIOURS: tuple[dict[str, Any], ...] = (
+    {"when_busy": "collect"},
+    {"when_busy": "interrupt"},
+    {"when_busy": None},
+    {"settings": {"reset": {"idle_minutes": 0.005}}},
+    {"settings": {"reset": None}},
+    {"settings": {"on_crash": "resume"}},
+)
+FOLLOW_S = 5.0
 TRIES_MAX = 4
 SLACK_S = 3.0
 """How much longer than it was asked to a wait may take: for its reads of a slow store."""
@@ -47,6 +57,8 @@ class Client:
             (2, self._resume),
             (1, self._delete),
             (1, self._copy),
+            (2, self._create),
+            (4, self._follow),
         )
 
     async def live(self, actions: int) -> None:
@@ -141,8 +153,30 @@ class Client:
         took = self._world.clock.monotonic() - began
         if took > seconds + SLACK_S:
             self._ledger.finding(f"P6: a wait of {seconds} s for {message_id} takes {took:.1f} s")
-        if receipt.ended_at is None and took < seconds - 0.001:
+        if receipt.ended_at is None and took < seconds - 0.001 and not self._world.draining:
             self._ledger.finding(f"P3: a wait of {seconds} s for {message_id} ends after {took:.1f} s: {receipt.state}")
+
+    async def _follow(self) -> None:
+        """Follow a message to its end: what it was told of its answer is its answer."""
+        message_id, texts = self._message(), list[str]()
+
+        async def follow(host: Host) -> Receipt:
+            receipt: Receipt | None = None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FOLLOW_S), contextlib.aclosing(host.follow_message(message_id)) as items:
+                    async for item in items:
+                        if isinstance(item, Receipt):
+                            receipt = item
+                        elif item.type == "turn.started":
+                            texts.clear()
+                        elif item.type == "turn.text":
+                            texts.append(item.data["text"])
+            return receipt or await host.receipt(message_id)
+
+        receipt = self._saw(await self._call(f"follow {message_id}", follow))
+        told = "".join(texts)
+        if receipt.ended_at is not None and receipt.delivered_as == "turn" and told not in ("", receipt.reply or ""):
+            self._ledger.finding(f"P4: a follower of {message_id} was told {told!r}, the reply is {receipt.reply!r}")
 
     async def _look(self) -> None:
         message_id, ref = self._message(), self._ref()
@@ -198,7 +232,8 @@ class Client:
         began = self._world.clock.monotonic()
         turn = await self._call(f"wait {turn_id} {seconds}", lambda host: host.wait_turn(turn_id, seconds))
         took = self._world.clock.monotonic() - began
-        if took > seconds + SLACK_S or (turn.ended_at is None and took < seconds - 0.001):
+        early = turn.ended_at is None and took < seconds - 0.001 and not self._world.draining
+        if took > seconds + SLACK_S or early:
             self._ledger.finding(f"P3: a wait of {seconds} s for {turn_id} ends after {took:.1f} s: {turn.state}")
 
     async def _answer(self) -> None:
@@ -216,7 +251,18 @@ class Client:
 
     # Sessions
 
+    async def _create(self) -> None:
+        new = NewSession(agent=self._dice.choice(tuple(AGENTS)), key=self._ref())
+        existing = self._dice.random() < 0.5
+        view, made = await self._call(
+            f"create {new.key} {existing}", lambda host: host.create_session(new, return_existing=existing)
+        )
+        self._world.trace.note(self._name, "has", view.id, made)
+
     async def _patch(self) -> None:
+        if self._dice.random() < 0.2:
+            await self._patch_behaviour()
+            return
         ref, token, changes = self._ref(), self._ledger.token(), dict[str, Any]()
         field = self._dice.choice(("title", "label", "setting", "model"))
         changes = {"title": {"title": token}, "model": {"model": token}, "label": {"labels": {self._name: token}}}.get(
@@ -233,13 +279,29 @@ class Client:
             raise
         patch.outcome = "accepted"
 
+    async def _patch_behaviour(self) -> None:
+        """Change how the session behaves from now on."""
+        ref = self._ref()
+        changes = self._dice.choice(BEHAVIOURS)
+        await self._call(f"patch {ref} {changes}", lambda host: host.patch_session(ref, changes, if_match=None))
+
     async def _want(self, what: str, work: Callable[[Host, str], Coroutine[Any, Any, object]]) -> None:
         ref = self._ref()
         self._ledger.wanted.add(what)
         await self._call(f"{what} {ref}", lambda host: work(host, ref))
 
     async def _clear(self) -> None:
-        await self._want("clear", lambda host, ref: host.clear_session(ref))
+        ref = self._ref()
+        self._ledger.wanted.add("clear")
+        try:
+            view = await self._call(f"clear {ref}", lambda host: host.clear_session(ref))
+        except Gone:
+            self._ledger.clears_unknown += 1
+            raise
+        except AntiphonError as error:
+            self._ledger.clears_unknown += bool(error.ids.get("in_doubt"))
+            raise
+        self._ledger.clears[view.id] = self._ledger.clears.get(view.id, 0) + 1
 
     async def _stop(self) -> None:
         await self._want("stop", lambda host, ref: host.stop_session(ref))

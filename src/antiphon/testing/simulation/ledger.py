@@ -45,6 +45,8 @@ class Ledger:
         cancels: The turns that somebody wanted cancelled.
         confirmed: The states of those whose cancel was confirmed.
         wanted: Which of `stop`, `resume`, `clear` and `delete` somebody has asked for.
+        clears: How many clears of each session were confirmed.
+        clears_unknown: How many there were besides of which nobody was told what became of them.
         edits: What somebody wanted a message to say instead, and which one.
     """
 
@@ -56,6 +58,8 @@ class Ledger:
         self.cancels: set[str] = set()
         self.confirmed: dict[str, str] = {}
         self.wanted: set[str] = set()
+        self.clears: dict[str, int] = {}
+        self.clears_unknown = 0
         self.edits: dict[str, str] = {}
         self._tokens = 0
 

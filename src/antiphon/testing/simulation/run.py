@@ -102,6 +102,7 @@ class Simulation:
         self._viewers: list[Viewer] = []
         self._watchers: list[asyncio.Task[None]] = []
         self._overseer = Overseer(world)
+        self._peace = False
 
     async def run(self) -> None:
         """Everything, from the first start of the host to its end."""
@@ -120,7 +121,8 @@ class Simulation:
             async with asyncio.TaskGroup() as group:
                 for client in clients:
                     group.create_task(client.live(actions))
-            accidents.cancel()
+            self._peace = True
+            await accidents
             world.weather.clear_up()
             world.shelf.away_until = 0.0
             world.trace.note("peace")
@@ -135,14 +137,27 @@ class Simulation:
         """What happens at some time, whatever the host does."""
         world, dice = self._world, self._dice
         weather = world.weather
-        due = [*["kill"] * weather.kills, *["outage"] * weather.outages, *["clock"] * weather.clock_jumps]
+        due = [
+            *["kill"] * weather.kills,
+            *["restart"] * weather.restarts,
+            *["outage"] * weather.outages,
+            *["damage"] * weather.damages,
+            *["clock"] * weather.clock_jumps,
+        ]
         dice.shuffle(due)
         for accident in due:
             await asyncio.sleep(1.5 * dice.random())
+            if self._peace:
+                return
+            world.trace.note("accident", accident)
             if accident == "kill":
                 world.kill()
+            elif accident == "restart":
+                await world.restart(hurry=dice.random() < 0.3)
             elif accident == "outage":
                 world.shelf.away_until = world.clock.monotonic() + dice.random()
+            elif accident == "damage":
+                world.shelf.damaged.update(list(world.shelf.chronicle.stories)[:1])
             else:
                 world.clock.shift_ms += dice.randint(-600_000, 600_000)
 
@@ -177,7 +192,7 @@ class Simulation:
     def _unsettled(self) -> list[str]:
         """What has not come to rest."""
         found: list[str] = []
-        for story in self._world.shelf.chronicle.living():
+        for story in self._world.shelf.readable():
             session = story.session
             if session.running:
                 found.append(f"P11: {session.id} still runs {session.running.turn.id}")
@@ -187,13 +202,13 @@ class Simulation:
 
     def _behind(self) -> list[str]:
         """Which viewers have not been told everything."""
-        stories = self._world.shelf.chronicle.stories
+        stories, readable = self._world.shelf.chronicle.stories, self._world.shelf.readable()
         found: list[str] = []
         for viewer in self._viewers:
             last, end = viewer.seen[-1][0] if viewer.seen else 0, stories[viewer.session_id].session.sequence
-            if stories[viewer.session_id].over_at is None and last != end:
+            if stories[viewer.session_id] in readable and last != end:
                 found.append(f"P12: a viewer of {viewer.session_id} has seen {last} of {end}")
-        for story in self._world.shelf.chronicle.living():
+        for story in readable:
             seen = self._overseer.seen.get(story.session.id, [0])
             if seen[-1] != story.session.sequence:
                 found.append(f"P12: the feed has told {seen[-1]} of {story.session.sequence} of {story.session.id}")

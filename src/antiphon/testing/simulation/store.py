@@ -12,9 +12,18 @@ from antiphon.core.events import Entry
 from antiphon.core.session import Permission, Session, Turn
 from antiphon.core.step import Step
 from antiphon.ports.clock import Clock
-from antiphon.ports.store import Commit, FeedEntry, KeyedMessage, Listed, Notice, SessionQuery, StoredMessage
+from antiphon.ports.store import (
+    Commit,
+    FeedEntry,
+    KeyedMessage,
+    Listed,
+    Notice,
+    SessionQuery,
+    StoreDamaged,
+    StoredMessage,
+)
 from antiphon.store.memory import MemoryStore
-from antiphon.testing.simulation.chronicle import Chronicle
+from antiphon.testing.simulation.chronicle import Chronicle, Story
 from antiphon.testing.simulation.ledger import Ledger, Patch
 from antiphon.testing.simulation.trace import Trace
 from antiphon.testing.simulation.weather import Weather
@@ -31,6 +40,7 @@ class Shelf:
         memory: The store behind it.
         chronicle: Everything that was committed to it.
         away_until: Until when it can't be reached, in seconds of the simulation.
+        damaged: The sessions that can't be read any more.
         commits: How often somebody has tried to commit.
     """
 
@@ -43,6 +53,7 @@ class Shelf:
         self.ledger = ledger
         self.trace = trace
         self.away_until = 0.0
+        self.damaged: set[str] = set()
         self.commits = 0
 
     async def commit(self, commit: Commit) -> None:
@@ -50,13 +61,17 @@ class Shelf:
         await self.memory.commit(commit)
         self.chronicle.add(commit, self.clock.monotonic())
 
+    def readable(self) -> list[Story]:
+        """The living sessions that have not been damaged."""
+        return [story for story in self.chronicle.living() if story.session.id not in self.damaged]
+
     async def pause(self) -> None:
         """As long as a call takes on its way, or on its way back."""
         fate = self.dice.random()
-        if fate < 0.4:
+        if fate < 0.6:
             return
         if fate < 0.8 or not self.weather.slow_s:
-            for _ in range(self.dice.randint(1, 3)):
+            for _ in range(1 + (fate < 0.66)):
                 await asyncio.sleep(0)
             return
         await asyncio.sleep(self.weather.slow_s * self.dice.random())
@@ -161,6 +176,10 @@ class ShakyStore:
         if self._shelf.clock.monotonic() < self._shelf.away_until:
             raise StoreUnavailable("It is away.")
 
+    def _require_whole(self, session_id: str) -> None:
+        if session_id in self._shelf.damaged:
+            raise StoreDamaged(f"Session {session_id} can't be read.", session_id=session_id)
+
     async def claim(self, session_id: str, host: str) -> int | None:
         return await self._read(self._shelf.memory.claim, session_id, host)
 
@@ -182,6 +201,7 @@ class ShakyStore:
         return found
 
     async def load(self, session_id: str) -> Session | None:
+        self._require_whole(session_id)
         return await self._read(self._shelf.memory.load, session_id)
 
     async def find(self, key: str) -> str | None:
@@ -197,6 +217,7 @@ class ShakyStore:
         return await self._read(self._shelf.memory.count)
 
     async def entries(self, session_id: str, *, after: int, limit: int) -> Sequence[Entry]:
+        self._require_whole(session_id)
         return await self._read(self._shelf.memory.entries, session_id, after=after, limit=limit)
 
     async def tail(self, session_id: str, *, before: int | None, limit: int) -> Sequence[Entry]:

@@ -41,14 +41,15 @@ class Viewer:
             await asyncio.sleep(0.2 * self._dice.random())
 
     async def _follow(self, host: Host) -> None:
-        hangs_up_after = self._dice.choice((3, 20, 1_000_000))
+        hangs_up_after = self._dice.choice((5, 1_000_000, 1_000_000))
         async with aclosing(host.follow(self.session_id, after=self._cursor)) as events:
             async for view in events:
                 hangs_up_after -= 1
                 self._take(view)
                 if hangs_up_after < 0:
                     return
-                await asyncio.sleep(self._dice.choice((0.0, 0.0, 0.05, 0.5)) * self._dice.random())
+                if self._dice.random() < 0.3:
+                    await asyncio.sleep(self._dice.choice((0.0, 0.05, 0.5)))
         self.over = bool(self.seen) and self.seen[-1][1] == "session.deleted"
 
     def _take(self, view: Any) -> None:
@@ -97,4 +98,5 @@ class Overseer:
                 sequence = int(view.cursor.rpartition(":")[2])
                 self.seen.setdefault(view.session_id, []).append(sequence)
                 self._cursor = cursor
-                await asyncio.sleep(self._dice.choice((0.0, 0.0, 0.0, 0.1)) * self._dice.random())
+                if self._dice.random() < 0.2:
+                    await asyncio.sleep(0.1 * self._dice.random())

@@ -17,7 +17,8 @@ class Weather(msgspec.Struct, kw_only=True):
         away, doubtful: A commit fails; its outcome is unknown.
         read_away: A read fails.
         crash: The host dies at a commit, before or after it.
-        kills, outages: How often the host is killed, and the store is away, at some time.
+        kills, restarts, outages: How often the host is killed, or stopped in good order, and the store is away.
+        damages: How many sessions come to be unreadable.
         leaves: A caller leaves in the middle of its call.
         lost: An answer does not reach its caller.
         open_fails, open_hangs, open_slow_s: Of an agent's start.
@@ -37,7 +38,9 @@ class Weather(msgspec.Struct, kw_only=True):
     read_away: float = 0.0
     crash: float = 0.0
     kills: int = 0
+    restarts: int = 0
     outages: int = 0
+    damages: int = 0
     leaves: float = 0.0
     lost: float = 0.0
     open_fails: float = 0.0
@@ -71,6 +74,8 @@ def drawn(dice: random.Random) -> Weather:
         read_away=sometimes(0.1, 0.2),
         crash=sometimes(0.05, 0.3),
         kills=dice.choice((0, 0, 0, 1, 2)),
+        restarts=dice.choice((0, 0, 0, 1)),
+        damages=dice.choice((0, 0, 0, 0, 1)),
         outages=dice.choice((0, 0, 0, 1)),
         leaves=sometimes(0.4),
         lost=sometimes(0.2),

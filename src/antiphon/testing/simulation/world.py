@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 EVERYTHING = Capabilities(steer=True, interrupt=True, resume=True, permissions=True, rollback=True, usage=True)
 AGENTS = {"able": EVERYTHING, "plain": Capabilities(interrupt=True)}
+STOP_S = 60.0
+LEAVE_S = 1.0
+"""How long calls may take to come to their end after the host's stop, besides their reads of the store."""
 STEPS_MAX = 12
 """At which wait of its call a caller leaves at the latest."""
 
@@ -119,29 +122,47 @@ class World:
         life.die()
 
     async def shut_down(self) -> None:
-        """Stop the host in good order, for good, and check that nothing of it is left."""
+        """Stop the host in good order, for good."""
         await self.up.wait()
         self._over = True
+        await self.restart()
+        await asyncio.sleep(0.01)
+
+    async def restart(self, *, hurry: bool = False) -> None:
+        """Stop the host in good order, while clients go on asking, and check that nothing of it is left."""
         life = self.life
-        assert life is not None, "it is up"
-        assert life.host is not None, "it is up"
+        if life is None or life.host is None or not life.serving:
+            return
         began = self.clock.monotonic()
-        life.serving = False
         stopped = life.spawn(life.host.stop())
-        await asyncio.wait({stopped}, timeout=60)
+        if hurry:
+            life.host.hurry()
+        await asyncio.wait({stopped, life.died}, timeout=STOP_S, return_when=asyncio.FIRST_COMPLETED)
+        if life.dead:
+            return
         if not stopped.done():
             self.ledger.finding("P3: the host does not stop")
         elif error := stopped.exception():
             self.ledger.finding(f"P3: the host stops with {error!r}")
+        life.serving = False
         self.trace.note("host stopped", life.number, self.clock.monotonic() - began)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await asyncio.sleep(LEAVE_S + self.weather.slow_s * 8)
+        if not life.dead:
+            self._check_left(life)
+            self.up.clear()
+            life.die()
+
+    def _check_left(self, life: Life) -> None:
         for task in life.left():
-            self.ledger.finding(f"P14: a task is left after the host's stop: {_named(task)}")
+            self.ledger.finding(f"P3: a task is left after the host's stop: {_named(task)}")
         if self.machine.living:
             self.ledger.finding(f"P14: {self.machine.living} agents are left after the host's stop")
-        life.die()
-        await asyncio.sleep(0.01)
+
+    @property
+    def draining(self) -> bool:
+        """Whether the host is about to stop, or does not serve."""
+        life = self.life
+        return life is None or life.host is None or not life.serving or life.host.context.draining
 
     # Reaching it
 
@@ -158,13 +179,15 @@ class World:
             await asyncio.sleep(0.05)
             raise Gone("it is down")
         leaves = not patient and self._wire.random() < self.weather.leaves
-        call = Leaving(work(life.host), self._wire.randrange(STEPS_MAX)).run() if leaves else work(life.host)
-        handler = life.spawn(call)
+        doing = work(life.host)
+        handler = life.spawn(Leaving(doing, self._wire.randrange(STEPS_MAX)).run() if leaves else doing)
         try:
             await asyncio.wait({handler, life.died}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             if not handler.done():
                 handler.cancel()
+            elif handler.cancelled():
+                doing.close()  # it may never have been begun
         if not handler.done() or handler.cancelled():
             self.trace.note("left", what)
             raise Gone("it died, or the caller left")
