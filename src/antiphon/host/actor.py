@@ -357,8 +357,8 @@ class SessionActor:
                 self._context.fanout.moved(self.session_id)
                 if conflicts >= self._context.settings.conflict_attempts:
                     batch, conflicts = self._give_up(batch, self._conflict(conflicts)), 0
-            except StoreDamaged:
-                raise
+            except StoreDamaged as error:
+                raise StoreDamaged(error.detail, **{**error.ids, "in_doubt": bool(doubtful) or None}) from error
             except errors.StoreUnavailable as error:
                 if made and error.ids.get("in_doubt"):
                     doubtful = made

@@ -148,7 +148,7 @@ class Fanout:
                 for entry in entries:
                     after = entry.sequence
                     yield entry
-                    if entry.type == "session.deleted":
+                    if entry.type == "session.deleted" or self._closed:
                         return
                 if entries:
                     continue
@@ -175,6 +175,8 @@ class Fanout:
                 for place in found:
                     after = place.position
                     yield place.position, place.entry
+                    if self._closed:
+                        return
                 if not found:
                     await waker.wait()
         finally:

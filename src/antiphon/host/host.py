@@ -5,7 +5,7 @@ import contextlib
 import logging
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -153,17 +153,17 @@ class Host(Following):
 
     async def _wait_for_turns(self, seconds: float, *, hurried: asyncio.Event | None = None) -> None:
         """Wait until no turn runs, or the time is up, or somebody is in a hurry. Their ends are told to who waits."""
-        waits = [self._tasks.start(actor.until(_at_rest(actor)), "wait_for_turn") for actor in self._busy()]
-        if not waits:
+        busy = self._busy()
+        if not busy:
             return
-        everyone: asyncio.Future[Any] = asyncio.gather(*waits)
-        enough: set[asyncio.Future[Any]] = {everyone}
+        waits: list[asyncio.Task[Any]] = [self._tasks.start(_until_at_rest(busy), "wait_for_turns")]
         if hurried:
-            enough.add(self._tasks.start(hurried.wait(), "wait_for_hurry"))
-        await asyncio.wait(enough, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        for waiting in enough:
-            waiting.cancel()
-        await asyncio.gather(*enough, return_exceptions=True)
+            waits.append(self._tasks.start(hurried.wait(), "wait_for_hurry"))
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for waiting in waits:
+                waiting.cancel()
 
     # Upkeep
 
@@ -553,8 +553,9 @@ def _is_directory(path: str) -> bool:
         return False
 
 
-def _at_rest(actor: SessionActor) -> Callable[[], bool]:
-    return lambda: not (actor.session and actor.session.running)
+async def _until_at_rest(actors: Iterable[SessionActor]) -> None:
+    for actor in actors:
+        await actor.until(lambda actor=actor: not (actor.session and actor.session.running))
 
 
 def _named(error: errors.NotFound, ref: str) -> errors.NotFound:

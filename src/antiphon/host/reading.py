@@ -21,7 +21,7 @@ from antiphon.host.views import (
     turn_view,
 )
 from antiphon.host.waiting import position_of, waiting_for
-from antiphon.ports.store import SessionQuery, StoredMessage
+from antiphon.ports.store import SessionQuery, StoreDamaged, StoredMessage
 
 
 class Reading:
@@ -219,7 +219,11 @@ class Reading:
         return permission_view(permission, session_key=await self._key(permission.session_id))
 
     async def _key(self, session_id: str) -> str | None:
-        session = await self.context.store.load(session_id)
+        """A session's key; None too where the session can't be read, so that a list can be shown without it."""
+        try:
+            session = await self.context.store.load(session_id)
+        except StoreDamaged:
+            return None
         return session.key if session else None
 
     async def agents(self) -> tuple[AgentView, ...]:
