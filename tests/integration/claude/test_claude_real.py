@@ -1,6 +1,7 @@
 """The real Claude Code binary, driven through the adapter against the loopback model server."""
 
 import asyncio
+import json
 import os
 import signal
 
@@ -235,6 +236,22 @@ async def test_what_is_allowed_is_done_and_what_is_denied_is_not(desk: Desk) -> 
     ended, _ = await talk.turn("[[shell touch often]] again")
     assert ended.error is None
     assert len(talk.of(Asked)) == 3
+
+
+@pytest.mark.parametrize(
+    ("option_id", "note", "told"), [("answer:Blue", None, "Blue"), (None, "Green, please", "Green")]
+)
+async def test_a_question_of_claude_codes_is_answered_by_an_option_or_in_words(
+    desk: Desk, option_id: str | None, note: str | None, told: str
+) -> None:
+    talk = await desk.open(permission_mode="default")
+    colours = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
+    asked = {"question": "Which colour?", "header": "Colour", "options": colours, "multiSelect": False}
+    question = json.dumps({"questions": [asked]})
+    ended, reply = await answered(talk, f"[[tool AskUserQuestion {question}]] [[output]]", True, option_id, note)
+    assert ended.error is None
+    assert talk.of(Asked)[0].question == "Which colour? (Red: warm; Blue: cold)"
+    assert told in reply
 
 
 async def test_a_denial_that_stops_the_turn_cancels_it(desk: Desk) -> None:

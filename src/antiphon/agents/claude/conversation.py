@@ -127,11 +127,12 @@ class Conversation:
         """Of a line over the limit only the beginning is known: the turn that it belongs to can't complete any more."""
         words = troubles.too_long(line.size)
         self._remark(words)
-        turn = self._speaker or self._turn
+        over = RESULT_HEAD in line.head.decode(errors="replace")
+        turn = self._speaker if over else self._speaker or self._turn
         if turn is None:
             return
         turn.failure = turn.failure or troubles.failed(words)
-        if RESULT_HEAD in line.head.decode(errors="replace"):
+        if over:
             self._part_over(turn, protocol.Result())
         else:
             self._stop(turn)
@@ -291,7 +292,7 @@ class Conversation:
             return None
         if speaker is not None and speaker is not turn:
             return speaker
-        unsolicited = result.origin is not None or result.num_turns == 0
+        unsolicited = result.origin is not None or (result.num_turns == 0 and not result.is_error)
         return None if named or unsolicited else speaker
 
     def _part_over(self, turn: Turn, result: protocol.Result) -> None:
