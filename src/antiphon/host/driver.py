@@ -9,6 +9,7 @@ code: whatever it raises ends its agent, and nothing else.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -17,6 +18,7 @@ from antiphon.core import commands as c
 from antiphon.core import events as e
 from antiphon.core.errors import StoreUnavailable
 from antiphon.core.session import Message, Running, Session
+from antiphon.host.attachments import file_part
 from antiphon.host.context import Context
 from antiphon.host.tasks import Tasks
 from antiphon.ports import agent as port
@@ -284,7 +286,20 @@ class Driver:
         if len(stored) != len(messages):
             raise port.OpenFailed("Its messages are gone from the store.")
         pairs = zip(messages, stored, strict=True)
-        return tuple(part for message, text in pairs if text for part in _parts_of(message, text))
+        return tuple(part for message, text in pairs if text for part in self._parts_of(message, text))
+
+    def _parts_of(self, message: Message, written: StoredMessage | NewText) -> list[port.Part]:
+        """What an agent is given of a message.
+
+        Raises:
+            OpenFailed: A file that came inside it can't be written down.
+        """
+        text = port.Part(text=RESUMED if message.resumed else written.text, message_id=message.id)
+        if not written.files:
+            return [text]
+        place = Path(self._context.workspace(self._session_id), "attachments", message.id)
+        files = enumerate(written.files, 1)
+        return [text, *[file_part(file, place=place / str(n), message_id=message.id) for n, file in files]]
 
     async def _texts(self, message_ids: list[str]) -> Sequence[StoredMessage]:
         """What was written, however long the store is away: the turn has started, its messages must not be lost.
@@ -423,7 +438,7 @@ class Driver:
         """Whether the steer is in the agent's hands: then the agent says what becomes of it."""
         try:
             stored = await self._texts([event.message_id])
-            parts = tuple(part for each in stored for part in _parts_of(each.message, each))
+            parts = tuple(part for each in stored for part in self._parts_of(each.message, each))
             async with self._outbox:
                 opened = self._open
                 if not parts or opened is None or opened.turn_id != event.turn_id:
@@ -490,16 +505,6 @@ def _pieces(text: str) -> Sequence[str]:
     if len(text) <= PIECE_MAX:
         return (text,) if text else ()
     return [text[start : start + PIECE_MAX] for start in range(0, len(text), PIECE_MAX)]
-
-
-def _parts_of(message: Message, stored: StoredMessage | NewText) -> list[port.Part]:
-    """What an agent is given of a message."""
-    message_id = message.id
-    text = RESUMED if message.resumed else stored.text
-    files = [
-        port.Part(path=file["path"], media_type=file.get("media_type"), message_id=message_id) for file in stored.files
-    ]
-    return [port.Part(text=text, message_id=message_id), *files]
 
 
 RESUMED = (
