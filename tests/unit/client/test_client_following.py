@@ -76,6 +76,7 @@ def test_a_stream_that_breaks_behind_the_end_is_not_followed_further() -> None:
     )
 
     assert script.run(send_and_follow(script.plans, DRAFT, None)).reply == "abc"
+    assert script.requests[-1].path == "/v1/messages/msg_1"
 
 
 def test_a_gap_ends_the_stream_and_the_receipt_has_the_whole_answer() -> None:
