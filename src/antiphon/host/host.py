@@ -176,12 +176,16 @@ class Host(Following):
                 if actor.idle and now - actor.touched_at > settings.agent_idle_s:
                     actor.let_go()
                 elif actor.asleep and now - actor.touched_at > settings.awake_idle_s:
-                    self._leaving[self._actors.pop(session_id)] = None
-                    self._tasks.start(self._put_to_sleep(actor), "sleep")
+                    self._put_to_sleep(session_id)
                 elif actor.session and actor.session.permissions and not actor.crowded:
                     self._expire(actor, actor.session)
 
-    async def _put_to_sleep(self, actor: SessionActor) -> None:
+    def _put_to_sleep(self, session_id: str) -> None:
+        actor = self._actors.pop(session_id)
+        self._leaving[actor] = None
+        self._tasks.start(self._close(actor), "sleep")
+
+    async def _close(self, actor: SessionActor) -> None:
         await actor.close()
         self._leaving.pop(actor, None)
 
@@ -344,9 +348,8 @@ class Host(Following):
         session = await self._ask(ref, c.DeleteSession())
         actor = self.actor(session.id)
         await self._bounded(actor, lambda: actor.agent_away)
-        if self._actors.get(session.id) is actor and actor.asleep:
-            del self._actors[session.id]
-            await actor.close()
+        if self._actors.get(session.id) is actor and actor.asleep and not self._closing:
+            self._put_to_sleep(session.id)
 
     async def _ask(self, ref: str, command: c.Command) -> Session:
         """Have a command carried out; the session after it."""
