@@ -312,6 +312,16 @@ async def test_an_answer_after_a_retry_is_complete_and_the_retry_is_shown(desk: 
     assert any("tries again" in wrote.text for wrote in talk.of(Wrote))
 
 
+async def test_a_conversation_that_no_longer_fits_is_told_with_what_to_do(desk: Desk) -> None:
+    talk = await desk.open()
+    ended, _ = await talk.turn("x" * 3_000_000)
+    assert ended.error
+    assert "`clear` the session" in ended.error.detail
+    ended, reply = await talk.turn("next")
+    assert (ended.error, reply) == (None, "model: next")
+    assert any("summary" in wrote.text for wrote in talk.of(Wrote))
+
+
 async def test_the_limit_of_steps_fails_the_turn_and_names_the_option(desk: Desk) -> None:
     talk = await desk.open(max_turns=1)
     ended, _ = await talk.turn("[[shell true]] never said")

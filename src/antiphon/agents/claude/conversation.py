@@ -213,6 +213,8 @@ class Conversation:
             if self._speaker is not None:
                 self._speaker.broke_off()
             self.said.append(Wrote(text=troubles.retrying(line)))
+        elif line.subtype == "compact_boundary":
+            self.said.append(Wrote(text=troubles.COMPACTED))
 
     def _hear_request(self, line: protocol.ControlRequest) -> None:
         if line.request.subtype != "can_use_tool":

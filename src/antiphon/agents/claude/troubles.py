@@ -5,6 +5,10 @@ from antiphon.core.session import Problem
 
 DETAIL_MAX = 2_000
 NOT_LOGGED_IN = "Claude Code is not logged in, or its key is not accepted. Run `claude` and `/login`, or set the key."
+TOO_LONG = "Prompt is too long"
+COMPACTED = (
+    "Claude Code has put a summary in the place of what was said so far, because the conversation had grown too long."
+)
 ADVICE = {
     401: NOT_LOGGED_IN,
     403: NOT_LOGGED_IN,
@@ -32,6 +36,8 @@ def told(result: Result) -> str:
     if result.subtype == "error_max_turns":
         return f"{words or 'The limit of steps is reached'}. See the `max_turns` option of this agent."
     said = words or f"Claude Code says that the turn failed ({result.subtype or 'no reason given'})."
+    if TOO_LONG in said:
+        return f"{said}. The conversation no longer fits into the model. `clear` the session to begin afresh."
     advice = ADVICE.get(result.api_error_status or 0)
     return f"{said} {advice}" if advice else said
 
