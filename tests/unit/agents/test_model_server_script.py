@@ -181,3 +181,24 @@ def test_every_protocol_is_read_into_the_same_conversation(dialect: Dialect, req
 def test_what_is_no_request_is_refused(dialect: Dialect, body: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         dialect.read(body)
+
+
+def test_what_claude_code_adds_to_a_request_is_told_apart_from_what_its_user_said() -> None:
+    joined = "The user sent a new message while you were working:\ntwo\n\nThis is how Claude Code surfaces messages."
+    tool_use = {"type": "tool_use", "id": "c", "name": "Bash", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "listing"}
+    body = {
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "never answered"}, {"type": "text", "text": "one"}]},
+            {"role": "system", "content": [{"type": "text", "text": "# Environment"}]},
+            {"role": "assistant", "content": [tool_use]},
+            {"role": "user", "content": [result, {"type": "text", "text": joined}]},
+        ]
+    }
+    conversation = AnthropicMessages().read(msgspec.json.encode(body))
+    assert conversation.messages == (
+        Message(text="never answered"),
+        Message(text="one", results=("listing",)),
+        Message(text="two"),
+    )
+    assert conversation.joined == 1
