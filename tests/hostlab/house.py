@@ -15,7 +15,7 @@ from antiphon.host.views import Receipt
 from antiphon.ports.store import Commit, Store
 from antiphon.system import SystemClock, SystemIds
 from antiphon.testing.scripted_agent import Hold, Say, ScriptedAgent, ScriptedConversation, Step
-from hostlab.line import Line
+from hostlab.line import Line, Meeting
 from hostlab.shelves import Shelf
 
 WAIT_S = 5.0
@@ -23,7 +23,13 @@ SETTINGS = HostSettings(cancel_grace_s=0.3, close_patience_s=0.1, drain_s=0.05)
 
 
 class BriskClock(SystemClock):
-    """The machine's clock, by which pauses take a twentieth of their time."""
+    """The machine's clock, by which pauses take a twentieth of their time; it can be put ahead."""
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+
+    def now(self) -> int:
+        return super().now() + self.ahead_ms
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds / 20)
@@ -41,12 +47,14 @@ class House:
 
     Attributes:
         agent: What answers, whichever host runs.
+        clock: What all hosts go by.
         line: The way of the present host to the store.
         host: The present host.
     """
 
     def __init__(self, shelf: Shelf, workspace: str) -> None:
         self.agent = ScriptedAgent(script)
+        self.clock = BriskClock()
         self.settings = SETTINGS
         self._shelf = shelf
         self._workspace = workspace
@@ -56,11 +64,13 @@ class House:
 
     async def enter(self) -> Self:
         """Open the store and start a host on it."""
-        await self._start(await self._shelf.open())
+        await self.begin(await self._shelf.open())
         return self
 
-    async def _start(self, store: Store) -> None:
+    async def begin(self, store: Store, *, before: Meeting | None = None) -> None:
+        """Start a host on what is in a store."""
         self.line = Line(store)
+        self.line.before = before
         self.host = self.another_host(self.line)
         async with asyncio.timeout(WAIT_S):
             await self.host.start()
@@ -70,7 +80,7 @@ class House:
         return Host(
             store=line,  # pyright: ignore[reportArgumentType]  # it hands on what it does not have
             agents={"scripted": self.agent},
-            clock=BriskClock(),
+            clock=self.clock,
             ids=self._ids,
             settings=self.settings,
             workspace=lambda _session_id: self._workspace,
@@ -81,10 +91,14 @@ class House:
         """Stop the host in good order and start one with other settings."""
         await self.host.stop()
         self.settings = replace(self.settings, **settings)
-        await self._start(self.line.store)
+        await self.begin(self.line.store)
 
     async def fall(self) -> Store:
-        """End the host as a crash does: nothing of it runs on, nothing more of it reaches the store."""
+        """End the host as a crash does: nothing of it runs on, nothing more of it reaches the store.
+
+        Returns:
+            What the next host finds. `begin` it.
+        """
         self.line.cut = True
         dead = [task for task in asyncio.all_tasks() if task.get_name().startswith(("host:", "actor:", "driver:"))]
         for task in dead:
@@ -95,7 +109,7 @@ class House:
 
     async def die(self) -> None:
         """A crash, and the next host's start."""
-        await self._start(await self.fall())
+        await self.begin(await self.fall())
 
     async def leave(self) -> None:
         """Stop the host and close the store."""

@@ -3,12 +3,16 @@
 import asyncio
 import itertools
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+import asyncpg
 
 from antiphon.ports.store import Store
 from antiphon.store.memory import MemoryStore
 from antiphon.store.postgres import PostgresStore
 from antiphon.store.sqlite import SqliteStore
+from antiphon.store.sqlite.database import NAME, connect
+from antiphon.store.sqlite.driver import execute
 from antiphon.system import SystemClock
 
 _numbers = itertools.count(1)
@@ -25,6 +29,10 @@ class Shelf(Protocol):
         """What a host finds that starts after the death of the one that had this store open, which is closed here."""
         ...
 
+    async def spoil(self, session_id: str) -> None:
+        """Make a session's row one that can't be read."""
+        ...
+
 
 class MemoryShelf:
     """The store in memory: it stays as it is, as if it were somewhere else."""
@@ -37,6 +45,9 @@ class MemoryShelf:
 
     async def crashed(self, store: Store) -> Store:
         return store
+
+    async def spoil(self, session_id: str) -> None:
+        raise NotImplementedError("what is in memory has no rows")
 
 
 class SqliteShelf:
@@ -60,6 +71,11 @@ class SqliteShelf:
         self._directory = copy
         return await self.open()
 
+    async def spoil(self, session_id: str) -> None:
+        connection = connect(self._directory / NAME, None, writes=True)
+        execute(connection, "UPDATE sessions SET state = x'00' WHERE id = ?", (session_id,))
+        connection.close()
+
 
 class PostgresShelf:
     """A schema of its own on a real server. A crash cuts the connections of the host that died."""
@@ -74,3 +90,8 @@ class PostgresShelf:
     async def crashed(self, store: Store) -> Store:
         await store.close()
         return await self.open()
+
+    async def spoil(self, session_id: str) -> None:
+        connection: Any = await asyncpg.connect(self._url)
+        await connection.execute(f"UPDATE {self._schema}.sessions SET state = '\\x00' WHERE id = $1", session_id)
+        await connection.close()
