@@ -34,6 +34,9 @@ BROKEN_PAUSE_S = 5.0
 """After how long a session that met a flaw of ours is looked at again."""
 
 
+FLAW = "This session met an internal error; see the host's log."
+
+
 class Pending(msgspec.Struct, frozen=True):
     """A command in the mailbox. One without an `answer` comes from the agent or the host and must not be lost."""
 
@@ -85,7 +88,9 @@ class SessionActor:
         self._settled = False
         self._lost = False
         self._failures = 0
+        self._taken_up: list[Pending] = []
         self._under_way: list[Pending] = []
+        self._committed = False
         self._busy = False
         self._closed = False
         self._wants_agent = False
@@ -225,7 +230,7 @@ class SessionActor:
         await self._tasks.close()
         self._context.places.give_back(self)
         unknown = errors.StoreUnavailable("The host went down before this was known to be done.", in_doubt=True)
-        for pending in self._under_way:
+        for pending in self._taken_up:
             _fail(pending, unknown)
         for pending in self._mailbox:
             _fail(pending, _going_down())
@@ -272,12 +277,12 @@ class SessionActor:
             self._measure()
             if self._mailbox:
                 self._arrived.set()
-            self._busy = True
+            self._busy, self._taken_up = True, batch
             try:
                 await self._carry_out(batch)
             except Exception as error:  # noqa: BLE001 - it is logged where it is known what to do about it
                 await self._take_apart(self._under_way, error)
-            self._busy = False
+            self._busy, self._taken_up = False, []
             self._settle()
 
     async def _take_apart(self, batch: list[Pending], error: Exception) -> None:
@@ -285,7 +290,7 @@ class SessionActor:
 
         What is left of it, that is: none of what was committed, or was told that it failed, is tried again.
         """
-        if len(batch) < 2 or isinstance(error, StoreDamaged):
+        if len(batch) < 2 or self._committed or isinstance(error, StoreDamaged):
             self._broken(batch, error)
             return
         for pending in batch:
@@ -303,9 +308,9 @@ class SessionActor:
             exc_info=None if known else error,
             extra={"action": "step_failed", "session_id": self.session_id},
         )
-        self._loaded, self._under_way = False, []
+        self._loaded = False
         self._lost = isinstance(error, StoreDamaged)
-        failure = error if known else errors.StoreUnavailable("This session met an internal error; see the host's log.")
+        failure = error if known else errors.StoreUnavailable(FLAW, in_doubt=self._committed or None)
         for pending in batch:
             _fail(pending, failure)
         if not self._lost:
@@ -343,7 +348,7 @@ class SessionActor:
         conflicts = 0
         while True:
             made: Made | None = None
-            self._under_way = batch
+            self._under_way, self._committed = batch, False
             try:
                 await self._load()
                 if doubtful and not await self._was_written(doubtful.step):
@@ -415,7 +420,7 @@ class SessionActor:
         self._loaded, self._lost = True, False
 
     async def _decide(self, batch: list[Pending]) -> Made:
-        given = Given(now=self._context.clock.now(), rules=self._context.settings.rules)
+        given = self._given()
         step, taken = Step(self.session, given, session_id=self.session_id), list[Taken]()
         if self.session and not self._settled:
             step.take(self._host_died(self.session))
@@ -430,6 +435,12 @@ class SessionActor:
         self._steer(step)
         step.seal()
         return Made(batch, step, taken)
+
+    def _given(self) -> Given:
+        """What this step's decisions are made under."""
+        agent = self._context.agents.get(self.session.agent) if self.session else None
+        can_roll_back = agent is None or agent.capabilities.rollback
+        return Given(now=self._context.clock.now(), rules=self._context.settings.rules, can_roll_back=can_roll_back)
 
     def _host_died(self, session: Session) -> c.HostDied:
         """What this actor takes first of all, before it has begun anything: nothing that runs is its own."""
@@ -479,7 +490,7 @@ class SessionActor:
     def _done(self, made: Made) -> None:
         """All is durable: remember it, begin the effects, answer, publish."""
         step = made.step
-        self._under_way, self._failures, self._settled = [], 0, True
+        self._committed, self._failures, self._settled = True, 0, True
         if self.session is None or step.session is None or step.session.sequence > self.session.sequence:
             self.session = step.session
         if step.entries:

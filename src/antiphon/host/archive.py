@@ -12,10 +12,10 @@ from antiphon.core.errors import InvalidRequest, NotFound
 from antiphon.core.evolve import Record, evolve
 from antiphon.core.names import key_problem
 from antiphon.core.session import Message, Permission, Session, Turn
+from antiphon.core.settings import unusable
 from antiphon.core.step import Step
 from antiphon.core.table import ImpossibleEvent
 from antiphon.host.actor import new_texts
-from antiphon.host.session_settings import check_settings
 from antiphon.ports.ids import Ids
 from antiphon.ports.store import Commit, Store
 
@@ -66,7 +66,8 @@ def imported(document: dict[str, Any], *, ids: Ids, now: int, key: str | None) -
         commit = _commit(_renamed(_of_a_copy(entries), ids), now=now, key=key)
     except (msgspec.ValidationError, ImpossibleEvent, AttributeError, TypeError) as error:
         raise InvalidRequest("The journal in this export can't be read.", reason=str(error)) from error
-    check_settings(commit.session.settings)
+    if flaw := unusable(commit.session.settings):
+        raise InvalidRequest(flaw)
     return commit
 
 

@@ -23,7 +23,6 @@ from antiphon.host.fanout import Fanout
 from antiphon.host.following import Following
 from antiphon.host.places import Places
 from antiphon.host.service import HostStatus, NewMessage, NewSession
-from antiphon.host.session_settings import check_settings
 from antiphon.host.settings import HostSettings
 from antiphon.host.tasks import Tasks
 from antiphon.host.views import Cancelled, Page, PermissionView, Receipt, SessionView, TurnView, receipt
@@ -305,7 +304,6 @@ class Host(Following):
         if new.agent not in self.context.agents:
             raise errors.NotFound("agent", new.agent)
         self._check_cwd(new.cwd)
-        check_settings(new.settings)
 
     def _check_cwd(self, cwd: Any) -> None:
         if cwd is not None and not _is_directory(cwd):
@@ -319,7 +317,6 @@ class Host(Following):
 
     async def patch_session(self, ref: str, changes: dict[str, Any], *, if_match: int | None) -> SessionView:
         """See `Service.patch_session`."""
-        check_settings(changes.get("settings") or {})
         self._check_cwd(changes.get("cwd"))
         accepted = await self._ask(ref, c.PatchSession(changes=changes, if_match=if_match))
         return self.shown(accepted)

@@ -1,6 +1,6 @@
 """The contract suite finds an adapter that breaks the contract: each of these breaks one clause."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ def obey(text: str) -> list[Step]:
 class Broken(ScriptedConversation):
     """A conversation to break."""
 
-    async def said(self) -> AsyncIterator[Said]:
+    async def said(self) -> AsyncGenerator[Said]:
         async for said in super().said():
             for each in self.told(said):
                 yield each
