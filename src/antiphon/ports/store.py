@@ -9,6 +9,13 @@ from antiphon.core.errors import StoreUnavailable
 from antiphon.core.events import Entry
 from antiphon.core.session import Message, Permission, Session, Turn
 
+KEYS_MAX = 10_000
+"""So many idempotency keys of one session are kept, and as many more as are young."""
+KEYS_YOUNG_MS = 7 * 24 * 3600 * 1000
+"""For so long a key is kept at the least."""
+KEYS_SLACK = 1024
+"""After so many further events of a session, at the latest, its keys are as few as they should be."""
+
 
 class SequenceMoved(Exception):
     """The session's sequence is not the expected one: load, decide again, append again. Nothing was written."""
@@ -203,7 +210,11 @@ class Store(Protocol):
         ...
 
     async def keyed(self, session_id: str, idempotency_key: str) -> KeyedMessage | None:
-        """The message that this key was spent on in this session."""
+        """The message that this key was spent on in this session.
+
+        A key lasts as long as its session. Only where a session has more than `KEYS_MAX`, the oldest of those that
+        were spent more than `KEYS_YOUNG_MS` before its last commit are forgotten.
+        """
         ...
 
     async def turn(self, turn_id: str) -> Turn | None:

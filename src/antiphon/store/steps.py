@@ -1,6 +1,6 @@
 """What every store asks of a commit before it writes anything."""
 
-from antiphon.ports.store import Commit
+from antiphon.ports.store import KEYS_SLACK, KEYS_YOUNG_MS, Commit
 
 
 def require_whole(commit: Commit) -> None:
@@ -22,3 +22,15 @@ def require_whole(commit: Commit) -> None:
             raise ValueError(f"a record of another session in a commit of {session.id}")
         if len({record.id for record in records}) != len(records):
             raise ValueError("a record twice in one commit")
+
+
+def spent_at(commit: Commit) -> int:
+    """When the keys of this commit are spent, in ms: the time of its events."""
+    return commit.entries[-1].at if commit.entries else 0
+
+
+def forgets_before(commit: Commit) -> int | None:
+    """Keys spent before this time (ms) may go with this commit; None for most commits, which do not look."""
+    if commit.expected // KEYS_SLACK == commit.session.sequence // KEYS_SLACK:
+        return None
+    return spent_at(commit) - KEYS_YOUNG_MS

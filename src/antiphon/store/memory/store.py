@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from antiphon.core.events import Entry
 from antiphon.core.session import Message, Permission, Session, Turn
 from antiphon.ports.store import (
+    KEYS_MAX,
     Commit,
     FeedEntry,
     Fenced,
@@ -20,7 +21,7 @@ from antiphon.ports.store import (
     StoredMessage,
 )
 from antiphon.store.cursors import Activity, Walk, cursor, place
-from antiphon.store.steps import require_whole
+from antiphon.store.steps import forgets_before, require_whole, spent_at
 
 PAGE_BYTES = 4 * 1024 * 1024
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class Kept:
         self.turns: dict[str, Turn] = {}
         self.permissions: dict[str, Permission] = {}
         self.keys: dict[str, KeyedMessage] = {}
+        self.keys_spent_at: dict[str, int] = {}
 
     @property
     def living(self) -> bool:
@@ -127,6 +129,17 @@ class MemoryStore:
             self._texts[text.message_id] = text
             if text.idempotency_key is not None:
                 kept.keys.setdefault(text.idempotency_key, KeyedMessage(message_id=text.message_id, digest=text.digest))
+                kept.keys_spent_at.setdefault(text.idempotency_key, spent_at(commit))
+        before = forgets_before(commit)
+        if before is not None:
+            self._forget_keys(kept, before)
+
+    @staticmethod
+    def _forget_keys(kept: Kept, before: int) -> None:
+        excess = len(kept.keys) - KEYS_MAX
+        old = sorted((at, key) for key, at in kept.keys_spent_at.items() if at < before)
+        for _, key in old[: max(excess, 0)]:
+            del kept.keys[key], kept.keys_spent_at[key]
 
     async def claim(self, session_id: str, host: str) -> int | None:  # noqa: ARG002  # every host is this one
         self._fence += 1

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from antiphon.ports.store import FeedEntry, Fenced, KeyTaken, Notice, SequenceMoved
+from antiphon.ports.store import KEYS_MAX, FeedEntry, Fenced, KeyTaken, Notice, SequenceMoved
 from antiphon.store.sql import rows
 from antiphon.store.sql.reads import fitting
 from antiphon.store.sql.statements import Command
@@ -43,23 +43,33 @@ written_bodies AS (
     SELECT added.* FROM own, unnest($25::text[], $26::bytea[]) AS added
     ON CONFLICT (message_id) DO UPDATE SET body = excluded.body),
 spent_keys AS (
-    INSERT INTO keys (session, key, message_id, digest)
+    INSERT INTO keys (session, key, message_id, digest, spent_at)
     SELECT own.number, added.*
-    FROM own, unnest($27::text[], $28::text[], $29::text[]) AS added (key, message_id, digest)
+    FROM own, unnest($27::text[], $28::text[], $29::text[], $30::bigint[]) AS added (key, message_id, digest, spent_at)
     WHERE NOT EXISTS (
         SELECT FROM keys spent
         WHERE spent.session = own.number AND spent.key = added.key AND spent.message_id = added.message_id)),
 written_turns AS (
     INSERT INTO turns (session, id, generation, first_sequence, record)
-    SELECT own.number, added.* FROM own, unnest($30::text[], $31::bigint[], $32::bigint[], $33::bytea[]) AS added
+    SELECT own.number, added.* FROM own, unnest($31::text[], $32::bigint[], $33::bigint[], $34::bytea[]) AS added
     ON CONFLICT (id) DO UPDATE SET record = excluded.record),
 written_permissions AS (
     INSERT INTO permissions (session, id, state, requested_at, record)
-    SELECT own.number, added.* FROM own, unnest($34::text[], $35::text[], $36::bigint[], $37::bytea[]) AS added
-    ON CONFLICT (id) DO UPDATE SET state = excluded.state, record = excluded.record)
-SELECT number FROM own"""
-CREATE = f"WITH own AS ({_CREATED}),{_REST}"
-ADVANCE = f"WITH own AS ({_ADVANCED}),{_REST}"
+    SELECT own.number, added.* FROM own, unnest($35::text[], $36::text[], $37::bigint[], $38::bytea[]) AS added
+    ON CONFLICT (id) DO UPDATE SET state = excluded.state, record = excluded.record)"""
+_FORGOTTEN_KEYS = """,
+many AS (SELECT own.number, count(*) - $40 AS excess FROM own JOIN keys ON keys.session = own.number GROUP BY 1),
+oldest AS (
+    SELECT keys.session, keys.key FROM many JOIN keys ON keys.session = many.number
+    WHERE keys.spent_at < $39
+    ORDER BY keys.spent_at, keys.key
+    LIMIT (SELECT greatest(max(excess), 0) FROM many)),
+forgotten_keys AS (
+    DELETE FROM keys USING oldest WHERE keys.session = oldest.session AND keys.key = oldest.key)"""
+_DONE = "\nSELECT number FROM own"
+CREATE = f"WITH own AS ({_CREATED}),{_REST}{_DONE}"
+ADVANCE = f"WITH own AS ({_ADVANCED}),{_REST}{_DONE}"
+ADVANCE_AND_FORGET = f"WITH own AS ({_ADVANCED}),{_REST}{_FORGOTTEN_KEYS}{_DONE}"
 """A whole commit as one statement, which is its own transaction: all that depends on `own` is written if that is, and
 nothing otherwise. A key that was spent on another message violates its table's primary key, and so ends all of it."""
 
@@ -70,7 +80,7 @@ def statement(write: Write) -> tuple[str, tuple[Any, ...]]:
         *_columns(write.entries, 6),
         *_columns(write.messages, 4),
         *_columns(write.bodies, 2),
-        *_columns(write.keys, 3),
+        *_columns(write.keys, 4),
         *_columns(write.turns, 4),
         *_columns(write.permissions, 4),
     )
@@ -78,7 +88,10 @@ def statement(write: Write) -> tuple[str, tuple[Any, ...]]:
     if write.expected == 0:
         return CREATE, (write.session_id, write.fence or 0, write.key, *write.state, *numbers, *columns)
     fence = ANY_FENCE if write.fence is None else write.fence
-    return ADVANCE, (write.session_id, fence, write.expected, *write.state, *numbers, *columns)
+    advance = (write.session_id, fence, write.expected, *write.state, *numbers, *columns)
+    if write.forgets_before is None:
+        return ADVANCE, advance
+    return ADVANCE_AND_FORGET, (*advance, write.forgets_before, KEYS_MAX - len(write.keys))
 
 
 def _columns(found: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:

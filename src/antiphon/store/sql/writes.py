@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from antiphon.ports.store import Commit, Fenced, KeyTaken, SequenceMoved
+from antiphon.ports.store import KEYS_MAX, Commit, Fenced, KeyTaken, SequenceMoved
 from antiphon.store.sql import rows
 from antiphon.store.sql.statements import Command, insert
-from antiphon.store.steps import require_whole
+from antiphon.store.steps import forgets_before, require_whole, spent_at
 
 ANY_FENCE = 2**63 - 1
 
@@ -29,7 +29,9 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[tuple[Any, ...], ...]
     messages: tuple[tuple[Any, ...], ...]
     bodies: tuple[tuple[str, bytes], ...]
-    keys: tuple[tuple[str, str, str | None], ...]
+    keys: tuple[tuple[str, str, str | None, int], ...]
+    forgets_before: int | None
+    """As `antiphon.store.steps.forgets_before`."""
     turns: tuple[tuple[Any, ...], ...]
     permissions: tuple[tuple[Any, ...], ...]
 
@@ -63,10 +65,11 @@ def prepare(commit: Commit, *, now: int) -> Write:
         messages=tuple((one.id, one.generation, one.sequence, rows.encode(one)) for one in commit.messages),
         bodies=tuple((text.message_id, rows.body(text)) for text in commit.texts),
         keys=tuple(
-            (text.idempotency_key, text.message_id, text.digest)
+            (text.idempotency_key, text.message_id, text.digest, spent_at(commit))
             for text in commit.texts
             if text.idempotency_key is not None
         ),
+        forgets_before=forgets_before(commit),
         turns=tuple((one.id, one.generation, one.first_sequence, rows.encode(one)) for one in commit.turns),
         permissions=tuple((one.id, one.state, one.requested_at, rows.encode(one)) for one in commit.permissions),
     )
@@ -142,17 +145,27 @@ def _advance(write: Write) -> Command[int]:
 
 def _spend_keys(number: int, write: Write) -> Command[None]:
     """Note what each key was spent on. One that comes again with its own message stays as it was."""
-    for key, message_id, digest in write.keys:
+    for key, message_id, digest, at in write.keys:
         spent = yield (
             (
-                "INSERT INTO keys (session, key, message_id, digest) VALUES ($1, $2, $3, $4)"
+                "INSERT INTO keys (session, key, message_id, digest, spent_at) VALUES ($1, $2, $3, $4, $5)"
                 " ON CONFLICT (session, key) DO UPDATE SET key = excluded.key"
                 " WHERE keys.message_id = excluded.message_id RETURNING message_id"
             ),
-            (number, key, message_id, digest),
+            (number, key, message_id, digest, at),
         )
         if not spent:
             raise ValueError(f"the idempotency key of {message_id} was spent on another message")
+    if write.forgets_before is not None:
+        yield from _forget_keys(number, write.forgets_before)
+
+
+def _forget_keys(number: int, before: int) -> Command[None]:
+    """Take the oldest keys of a session that has too many, but none that was spent at this time or later."""
+    [(kept,)] = yield "SELECT count(*) FROM keys WHERE session = $1", (number,)
+    if kept > KEYS_MAX:
+        oldest = "SELECT key FROM keys WHERE session = $1 AND spent_at < $2 ORDER BY spent_at, key LIMIT $3"
+        yield f"DELETE FROM keys WHERE session = $1 AND key IN ({oldest})", (number, before, kept - KEYS_MAX)
 
 
 PURGED = (

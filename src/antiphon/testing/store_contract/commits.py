@@ -9,6 +9,9 @@ from msgspec.structs import replace
 from antiphon.core import events as e
 from antiphon.core.session import Usage
 from antiphon.ports.store import (
+    KEYS_MAX,
+    KEYS_SLACK,
+    KEYS_YOUNG_MS,
     Fenced,
     KeyedMessage,
     KeyTaken,
@@ -204,6 +207,35 @@ class CommitsContract(Suite):
             await store.commit(draft.accept("msg_2", idempotency_key="i"))
         assert await store.load("ses_1") == before
         assert await store.message("msg_2") is None
+
+    async def test_of_too_many_keys_the_oldest_are_forgotten_but_none_of_the_last_seven_days(
+        self, store: Store
+    ) -> None:
+        draft = Draft("ses_1")
+        await self.wrote(store, draft.create())
+
+        async def spend(name: str, count: int, at: int) -> None:
+            draft.session = replace(draft.session, active_at=at)
+            ids = [f"msg_{name}_{number}" for number in range(count)]
+            events = [
+                e.MessageAccepted(message_id=id, text="", when_busy="queue", place=0, idempotency_key=id) for id in ids
+            ]
+            texts = tuple(NewText(message_id=id, text="", idempotency_key=id) for id in ids)
+            await self.wrote(store, draft.step(*events, texts=texts))
+
+        async def kept(*names: str) -> list[bool]:
+            await self.wrote(store, draft.step(*[e.AgentLog(text="…")] * KEYS_SLACK))
+            keys = [f"msg_{name}_{number}" for name in names for number in (0, 299)]
+            return [await store.keyed("ses_1", key) is not None for key in keys]
+
+        late = 3000 + KEYS_YOUNG_MS
+        await spend("first", 300, 1000)
+        await spend("second", 300, 2000)
+        await spend("young", KEYS_MAX - 600, 3000)
+        await spend("new", 300, late)
+        assert await kept("first", "second", "young", "new") == [False] * 2 + [True] * 6
+        await spend("newest", 600, late)
+        assert await kept("second", "young", "new", "newest") == [False] * 2 + [True] * 6
 
     @pytest.mark.parametrize("text", ["", "\0", "a\0b", "\U0001f600\u202e", "x" * 2_000_000, "\r\n\t\x1b[0m"])
     async def test_texts_come_back_as_they_were(self, store: Store, text: str) -> None:
