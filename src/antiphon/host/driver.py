@@ -7,8 +7,9 @@ code: whatever it raises ends its agent, and nothing else.
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -321,11 +322,12 @@ class Driver:
     async def _read(self, opened: _Open) -> None:
         exited: port.Exited | None = None
         try:
-            async for said in opened.agent.said():
-                if isinstance(said, port.Exited):
-                    exited = said
-                    break
-                await self._heard(opened, said)
+            async with _listening(opened.agent) as everything:
+                async for said in everything:
+                    if isinstance(said, port.Exited):
+                        exited = said
+                        break
+                    await self._heard(opened, said)
         except Exception as error:
             log.exception("an adapter failed", extra=self._about("adapter_failed", call="said"))
             exited = await self._kill(opened, f"Its adapter failed: {type(error).__name__}.")
@@ -498,6 +500,17 @@ class Driver:
             self._gone(opened, port.Exited(reason="lost", detail="It could not be ended."))
         finally:
             self._desk.wake()
+
+
+@contextlib.asynccontextmanager
+async def _listening(agent: port.RunningAgent) -> AsyncGenerator[AsyncIterator[port.Said], None]:
+    """What an agent says. A generator comes to its end here, not whenever it is collected."""
+    everything = agent.said()
+    try:
+        yield everything
+    finally:
+        if isinstance(everything, AsyncGenerator):
+            await everything.aclose()
 
 
 def _pieces(text: str) -> Sequence[str]:
