@@ -27,11 +27,3 @@ async def house(shelf: Shelf, tmp_path: Path) -> AsyncIterator[House]:
     entered = await House(shelf, str(tmp_path)).enter()
     yield entered
     await entered.leave()
-
-
-@pytest.fixture
-async def light_house(tmp_path: Path) -> AsyncIterator[House]:
-    """The same on the store in memory, for what no store can change."""
-    entered = await House(MemoryShelf(), str(tmp_path)).enter()
-    yield entered
-    await entered.leave()

@@ -269,3 +269,36 @@ async def test_callers_at_once_are_all_answered_or_refused_with_a_code(house: Ho
     outcomes = await asyncio.gather(*[call(number) for number in range(12)])
     assert outcomes[::2] == ["answered"] * 6
     assert set(outcomes[1::2]) <= {"answered", "session_busy"}
+
+
+async def test_more_sessions_than_agents_may_run_wait_for_a_place_and_none_is_dropped(house: House) -> None:
+    """hermes-agent#95732"""
+    await house.change(max_agents=1)
+    for key in "abc":
+        await house.open(key)
+    held = await house.hold("a")
+    parked = [await house.send(key, "B") for key in "bc"]
+    for receipt in parked:
+        now = await house.host.receipt(receipt.id)
+        assert (now.state, now.position) == ("queued", 1)
+        assert "1 of 1 are in use" in (now.waiting_for or "")
+    assert (await house.host.status()).agents_open == 1
+    house.agent.release("hold")
+    assert [end.state for end in await house.ends_of([held, *parked])] == ["answered"] * 3
+
+
+async def test_a_host_that_drains_takes_nothing_new_and_lets_what_runs_end(house: House) -> None:
+    await house.open()
+    held = await house.hold("k")
+    queued = await house.send("k", "B")
+    house.host.drain()
+    with pytest.raises(errors.Draining) as draining:
+        await house.send("k", "C")
+    assert draining.value.retry_after_s
+    house.agent.release("hold")
+    assert (await house.end_of(held)).state == "answered"
+    now = await house.host.receipt(queued.id)
+    assert (now.state, now.waiting_for) == ("queued", "the host to start again: it is shutting down")
+    await house.change()
+    assert (await house.end_of(queued)).reply == "answer to B"
+    assert house.prompts() == ["hold", "B"]

@@ -164,3 +164,70 @@ async def test_a_waiter_of_a_message_that_ends_while_the_store_fails_a_read_gets
     async with asyncio.timeout(WAIT_S):
         assert (await waiting).reply == "so far answer to hold"
     assert faults == 1
+
+
+async def test_neither_agent_nor_viewer_hears_of_what_is_not_durable(house: House) -> None:
+    session_id = await house.open()
+    seen: list[str] = []
+
+    async def view() -> None:
+        async for event in house.host.follow("k", after=None):
+            seen.append(event.type)  # noqa: PERF401 - it is looked at meanwhile
+
+    viewing = asyncio.ensure_future(view())
+    await house.ask("k", "A")
+    async with asyncio.timeout(WAIT_S):
+        while seen.count("message.ended") < 1:  # noqa: ASYNC110 - what a viewer has seen has no event
+            await asyncio.sleep(0)
+    before, tried, go_on = list(seen), asyncio.Event(), asyncio.Event()
+
+    async def stuck(_commit: Commit) -> None:
+        tried.set()
+        await go_on.wait()
+
+    house.line.before = stuck
+    sending = asyncio.ensure_future(house.ask("k", "B"))
+    async with asyncio.timeout(WAIT_S):
+        await tried.wait()
+    await house.host.session("k")
+    assert (seen, house.prompts(), sending.done()) == (before, ["A"], False)
+    go_on.set()
+    async with asyncio.timeout(WAIT_S):
+        assert (await sending).reply == "answer to B"
+        while seen != await house.types(session_id):  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0)
+    viewing.cancel()
+    await asyncio.wait([viewing], timeout=WAIT_S)
+
+
+async def test_a_waiter_misses_no_end_that_comes_while_it_looks(house: House) -> None:
+    house.agent.script = lambda text: [Hold("gate"), Say(f"answer to {text}")]
+    session_id = await house.open(settings={"on_crash": "retry_if_untouched"})
+    receipt = await house.send("k", "A")
+    await house.until(session_id, lambda session: session.running and house.prompts())
+    await house.die()
+    read = house.line.store.message
+
+    async def end_meanwhile(message_id: str) -> object:
+        found = await read(message_id)
+        house.agent.release("gate")
+        await house.until(session_id, lambda session: session.running is None)
+        return found
+
+    house.line.message = end_meanwhile  # pyright: ignore[reportAttributeAccessIssue]  # it comes before the store's
+    async with asyncio.timeout(WAIT_S):
+        end = await house.host.wait_message(receipt.id, None)
+    assert (end.state, end.reply) == ("answered", "answer to A")
+
+
+@pytest.mark.parametrize("shelf", ["memory", "sqlite"], indirect=True)
+async def test_a_host_that_was_fenced_off_claims_its_session_anew(house: House) -> None:
+    """Letta (source)"""
+    session_id = await house.open()
+    await house.ask("k", "A")
+    fence = await house.line.store.claim(session_id, "another host")
+    assert fence is not None
+    async with asyncio.timeout(WAIT_S):
+        assert (await house.ask("k", "B")).reply == "answer to B"
+    await house.line.store.release(session_id, fence)
+    assert (await house.ask("k", "C")).reply == "answer to C"
