@@ -236,46 +236,27 @@ async def test_a_place_taken_for_a_turn_that_could_not_be_written_is_given_back_
 
 
 @in_virtual_time
+@pytest.mark.parametrize("away_s", [0.0, 20.0])
 @pytest.mark.parametrize("written", [True, False])
-async def test_what_an_agent_said_in_a_commit_of_unknown_outcome_is_told_once(written: bool) -> None:
+async def test_what_an_agent_said_in_a_commit_of_unknown_outcome_is_told_once(written: bool, away_s: float) -> None:
     async with staged() as stage:
+        stage.agent.script = lambda _text: [Say("one "), Hold("a"), Say("two "), Hold("b"), Say("three")]
         held = await stage.hold("k" if await stage.open() else "")
-        once_in_doubt(stage, "turn.text", written=written)
-        stage.agent.release("hold")
-        assert (await stage.end_of(held.id)).reply == "so far answer to hold"
 
-
-@in_virtual_time
-@pytest.mark.parametrize("written", [True, False])
-async def test_what_was_said_is_told_once_though_the_store_is_away_when_the_outcome_is_looked_up(written: bool) -> None:
-    async with staged() as stage:
-        held = await stage.hold("k" if await stage.open() else "")
-        once_in_doubt(stage, "turn.text", written=written)
-        looked = [0]
-
-        async def away_for_a_while(method: str) -> None:
-            looked[0] += method == "load"
-            if looked[0] < 30 and not stage.store.meeting and not stage.store.after:
-                raise StoreUnavailable("It is away.")
-
-        hook = stage.store.after or stage.store.meeting
-        assert hook is not None
-
-        async def then_away(commit: Commit) -> None:
-            try:
-                await hook(commit)
-            except StoreUnavailable:
-                stage.store.after = stage.store.meeting = None
-                stage.store.reading = away_for_a_while
-                raise
+        async def lost(_commit: Commit) -> None:
+            stage.store.after = stage.store.meeting = None
+            stage.store.away = away_s > 0
+            raise StoreUnavailable("The connection is lost.", in_doubt=True)
 
         if written:
-            stage.store.after = then_away
+            stage.store.after = lost
         else:
-            stage.store.meeting = then_away
-        stage.agent.release("hold")
-        assert (await stage.end_of(held.id)).reply == "so far answer to hold"
-        assert looked[0] >= 30
+            stage.store.meeting = lost
+        stage.agent.release("a")
+        await asyncio.sleep(away_s)
+        stage.store.away = False
+        stage.agent.release("b")
+        assert (await stage.end_of(held.id)).reply == "one two three"
 
 
 @in_virtual_time
