@@ -257,6 +257,7 @@ async def test_what_an_agent_said_in_a_commit_of_unknown_outcome_is_told_once(wr
         stage.store.away = False
         stage.agent.release("b")
         assert (await stage.end_of(held.id)).reply == "one two three"
+        assert (await stage.types(held.session_id)).count("turn.text") == 3
 
 
 @in_virtual_time

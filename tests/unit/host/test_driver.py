@@ -419,7 +419,8 @@ async def test_an_adapter_that_raises_fails_its_turn_and_the_next_message_finds_
             raise RuntimeError("a flaw of the adapter")
         return getattr(conversation, method)(*args)
 
-    agent = Awkward(**{method: trip})
+    replacements: dict[str, Any] = {method: trip}
+    agent = Awkward(**replacements)
     async with staged(agent, cancel_grace_s=0.2) as stage:
         await stage.open(agent="awkward")
         first = await stage.send("k", "hold" if method == "close" else "first")
