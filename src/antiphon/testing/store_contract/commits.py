@@ -129,7 +129,7 @@ class CommitsContract(Suite):
         entries, message = good.entries, good.messages[0]
         bad: dict[str, Any] = {
             "sequence": {"entries": entries * 2},
-            "numbering": {"entries": other.step(*[e.AgentLog(text="1")] * 2).entries[1:]},
+            "numbering": {"entries": (replace(entries[0], sequence=entries[0].sequence + 1),)},
             "foreign entry": {"entries": other.log().entries},
             "foreign record": {"messages": (other.message("msg_2"),)},
             "record twice": {"messages": (message, message)},
