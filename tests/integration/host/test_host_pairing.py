@@ -104,12 +104,17 @@ async def test_a_turn_that_the_agent_began_by_itself_is_shown_ends_and_answers_n
     """agent-of-empires#2326"""
     session_id = await house.open()
     answered = await house.ask("k", "A")
-    house.conversation().begin("turn_own", Say("the task is done"))
+    house.conversation().begin("turn_own", Say("the task "), Hold("task"), Say("is done"))
+    await house.until(session_id, lambda session: session.running and session.running.touched)
+    assert (await house.host.session("k")).turn_id == "turn_own"
+    house.agent.release("task")
     await house.until(session_id, lambda session: session.turns == 2 and session.running is None)
     own = await house.host.turn("turn_own")
     assert (own.state, own.origin, own.message_ids, own.reply) == ("completed", "agent", (), "the task is done")
     assert await house.host.receipt(answered.id) == answered
     assert (await house.host.session("k")).status == "idle"
+    assert (await house.ask("k", "B")).reply == "answer to B"
+    assert house.prompts() == ["A", "B"]
 
 
 async def test_a_wake_up_and_a_message_in_the_same_moment_are_two_turns_of_one_agent(house: House) -> None:
