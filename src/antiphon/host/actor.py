@@ -67,12 +67,18 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class SessionActor:
-    """One session of this host. Everything that changes the session goes through its mailbox, in order."""
+    """One session of this host. Everything that changes the session goes through its mailbox, in order.
+
+    Attributes:
+        session: The session after the last commit; None before the first look, and when there is none.
+        touched_at: When the last command came, in seconds of the monotonic clock.
+        heard_at: When the agent last said something, likewise.
+    """
 
     def __init__(self, session_id: str, context: Context) -> None:
         self.session_id = session_id
         self.session: Session | None = None
-        self.touched_at = context.clock.monotonic()
+        self.touched_at = self.heard_at = context.clock.monotonic()
         self._context = context
         self._mailbox: deque[Pending] = deque()
         self._arrived = asyncio.Event()
@@ -274,6 +280,8 @@ class SessionActor:
             batch = [self._mailbox.popleft() for _ in range(min(BATCH_MAX, len(self._mailbox)))]
             if batch:
                 self.touched_at = self._context.clock.monotonic()
+            if any(pending.answer is None for pending in batch):
+                self.heard_at = self.touched_at
             self._measure()
             if self._mailbox:
                 self._arrived.set()

@@ -176,8 +176,9 @@ class Host(Following):
                     actor.let_go()
                 elif actor.asleep and now - actor.touched_at > settings.awake_idle_s:
                     self._put_to_sleep(session_id)
-                elif actor.session and actor.session.permissions and not actor.crowded:
+                elif actor.session and actor.session.running and not actor.crowded:
                     self._expire(actor, actor.session)
+                    self._end_own_turn(actor, actor.session, now)
 
     def _put_to_sleep(self, session_id: str) -> None:
         actor = self._actors.pop(session_id)
@@ -194,6 +195,15 @@ class Host(Following):
             if permission.deadline_at is not None and permission.deadline_at <= now:
                 decision = self.context.settings.permission_default
                 actor.tell(c.ExpirePermission(permission_id=permission.id, decision=decision))
+
+    def _end_own_turn(self, actor: SessionActor, session: Session, now: float) -> None:
+        """A turn that an agent began by itself is over, too, when it falls silent: it must not hold the queue up."""
+        running = session.running
+        if running is None or running.turn.origin != "agent" or session.permissions:
+            return
+        patience_s = session.settings.get("stall_after_s") or self.context.settings.stall_after_s
+        if now - actor.heard_at > patience_s:
+            actor.tell(c.AgentEnded(turn_id=running.turn.id))
 
     async def _purge(self) -> None:
         """Take away, in small steps, what deleted sessions left."""
