@@ -54,7 +54,10 @@ def _own_life() -> Life:
 class _Turn:
     """A turn that an agent works on."""
 
-    def __init__(self, turn_id: str, parts: tuple[port.Part, ...], temper: Temper) -> None:
+    def __init__(
+        self, turn_id: str, parts: tuple[port.Part, ...], temper: Temper, *, forgets_to_end: bool = False
+    ) -> None:
+        self.forgets_to_end = forgets_to_end
         self.id = turn_id
         self.parts = deque(parts)
         self.temper = temper
@@ -114,7 +117,7 @@ class Process:
         self._machine.delivered.append(Delivered(turn_id, tuple(part.message_id for part in parts), texts))
         self._machine.trace.note("agent gets", self.pid, turn_id, *texts)
         self._machine.said.setdefault(turn_id, [])
-        if self._turn:
+        if self._turn and not (self._turn.forgets_to_end and self._turn.work and self._turn.work.done()):
             self._next = turn
         else:
             self._begin(turn)
@@ -222,6 +225,10 @@ class Process:
         await pause(plan.pause_s)
         while turn.parts:
             await self._speak(turn, f"[{turn.parts.popleft().text}]")
+        if turn.forgets_to_end:
+            if self._next:
+                self._begin_next()
+            return
         if plan.end == "exit":
             self._exit(9, "it died")
         elif plan.end == "break":
@@ -270,10 +277,14 @@ class Process:
         if turn.temper.talks_on:
             self._errand(self._talk_on(turn))
         if self._turn is None and self._next:
-            following, self._next = self._next, None
-            self._begin(following)
+            self._begin_next()
         elif turn.temper.begins:
             self._errand(self._begin_by_itself())
+
+    def _begin_next(self) -> None:
+        following, self._next = self._next, None
+        if following:
+            self._begin(following)
 
     async def _talk_on(self, turn: _Turn) -> None:
         await self._machine.pause(0.3)
@@ -289,7 +300,7 @@ class Process:
         self._machine.said[turn_id] = []
         self._say(port.Began(turn_id=turn_id))
         plan = temper(self._machine.dice, self._machine.weather)
-        self._begin(_Turn(turn_id, (port.Part(text="own"),), plan))
+        self._begin(_Turn(turn_id, (port.Part(text="own"),), plan, forgets_to_end=self._machine.dice.random() < 0.2))
 
     async def _die_sometime(self) -> None:
         await asyncio.sleep(2 * self._machine.dice.random())

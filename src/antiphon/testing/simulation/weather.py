@@ -102,6 +102,7 @@ def settings(dice: random.Random) -> HostSettings:
         cancel_grace_s=0.5,
         close_patience_s=dice.choice((0.1, 0.5)),
         drain_s=dice.choice((0.0, 0.5)),
+        stall_after_s=5.0,
         permission_deadline_s=dice.choice((None, 1.5)),
         on_crash=dice.choice(("interrupt", "retry_if_untouched", "resume")),
         conflict_attempts=dice.choice((3, 4, 10)),
