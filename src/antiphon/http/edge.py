@@ -44,10 +44,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """Who asks: the name of the token, and what it may do."""
+    """Who asks: the name of the token, and what it may do. `token_id` is None for the host's own and for nobody."""
 
     name: str
     scope: Scope
+    token_id: str | None = None
 
 
 class Edge:

@@ -130,7 +130,7 @@ class Guard:
         if hmac.compare_digest(digest(secret), self._own):
             return Principal("local", "full")
         token = self._tokens.match(secret)
-        return Principal(token.name, token.scope) if token else None
+        return Principal(token.name, token.scope, token.id) if token else None
 
 
 def _identify(scope: Scope) -> tuple[str, str | None, str | None]:

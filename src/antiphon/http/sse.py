@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from antiphon.core.errors import AntiphonError
+from antiphon.core.errors import AntiphonError, Unauthorized
 from antiphon.host.views import EventView, Receipt
 from antiphon.http import problems
 from antiphon.http.answers import encode
-from antiphon.http.edge import Edge
+from antiphon.http.call import PRINCIPAL
+from antiphon.http.edge import Edge, Principal
 from antiphon.http.presence import Left, while_present
 
 MEDIA_TYPE = "text/event-stream"
@@ -99,7 +100,7 @@ class Outbox:
 
 
 class EventStream(Response):
-    """An answer that goes on until its events end, its viewer leaves or no longer reads, or the door closes."""
+    """An answer that goes on until its events end, its viewer leaves, no longer reads or may not, or the door closes."""
 
     def __init__(
         self,
@@ -116,19 +117,19 @@ class EventStream(Response):
         """Answer."""
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await while_present(self._stream(send), scope, receive, self._edge.closing)
+            await while_present(self._stream(send, scope[PRINCIPAL]), scope, receive, self._edge.closing)
             await self._send(send, b"", FAREWELL_S, more=False)
         except Left:
             pass
         except _NotReading:
             await _cut(scope, receive)
 
-    async def _stream(self, send: Send) -> None:
+    async def _stream(self, send: Send, viewer: Principal) -> None:
         """Read and send side by side. Whatever ends one ends the other."""
         outbox = Outbox(self._edge.limits.viewer)
         filling = asyncio.get_running_loop().create_task(self._fill(outbox))
         try:
-            await self._drain(outbox, send)
+            await self._drain(outbox, send, viewer)
         finally:
             filling.cancel()
             await asyncio.wait({filling})
@@ -146,8 +147,8 @@ class EventStream(Response):
         finally:
             outbox.end()
 
-    async def _drain(self, outbox: Outbox, send: Send) -> None:
-        """Send what was read, and a sign of life after every silence, until there is no more."""
+    async def _drain(self, outbox: Outbox, send: Send, viewer: Principal) -> None:
+        """Send what was read, and a sign of life after every silence, until there is no more or its token is gone."""
         limits, piece = self._edge.limits, FIRST
         while piece:
             await self._send(send, piece, limits.send_s, more=True)
@@ -156,6 +157,10 @@ class EventStream(Response):
                     piece = await outbox.take()
             except TimeoutError:
                 piece = HEARTBEAT
+            if piece and viewer.token_id and not self._edge.tokens.holds(viewer.token_id):
+                last = problem_frame(Unauthorized("The token that this stream was opened with was revoked."))
+                await self._send(send, last, limits.send_s, more=True)
+                return
 
     @staticmethod
     async def _send(send: Send, piece: bytes, seconds: float, *, more: bool) -> None:

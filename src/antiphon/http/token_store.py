@@ -61,6 +61,10 @@ class TokenStore:
         """The token that a client shows. Digests are looked up, so that time tells nothing of a token's letters."""
         return self._by_digest.get(digest(secret)) if self._by_digest else None
 
+    def holds(self, token_id: str) -> bool:
+        """Whether a token that let somebody in is still valid."""
+        return any(token.id == token_id for token in self._by_digest.values())
+
     def all(self) -> tuple[Token, ...]:
         """Every token, oldest first."""
         return tuple(self._by_digest.values())

@@ -75,6 +75,21 @@ async def test_a_malformed_cursor_is_refused_before_the_stream(door: Door, curso
     assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
 
 
+@pytest.mark.parametrize("path", [EVENTS, "/v1/events"])
+async def test_a_stream_ends_when_its_token_is_revoked_and_tells_nothing_more(door: Door, path: str) -> None:
+    await door.session()
+    made = await door.client.post("/v1/tokens", json={"name": "board", "scope": "read"})
+    looking = STREAM | {"Authorization": f"Bearer {made.json()['token']}"}
+    async with door.client.stream("GET", path, headers=looking) as answer, asyncio.timeout(5):
+        assert answer.status_code == 200
+        assert (await door.client.delete(made.headers["location"])).status_code == 204
+        await door.send("not for this viewer", Prefer="wait=5")
+        text = "".join([piece async for piece in answer.aiter_text()])
+    last = events_of(text)[-1]
+    assert (last["event"], last["data"]["code"]) == ("problem", "unauthorized")
+    assert "message.accepted" not in text
+
+
 async def test_a_cursor_that_can_not_be_served_is_told_as_a_gap(door: Door) -> None:
     await door.session()
     headers = STREAM | {"Last-Event-ID": "of-another-host:7"}
