@@ -102,6 +102,7 @@ class _Reader:
         self._keep(option, value)
 
     def _keep(self, option: Option, text: str) -> None:
+        self._require_text(option, text)
         if option.choices and text not in option.choices:
             raise self._error(f"{option.name} is one of {', '.join(option.choices)}, not {text!r}")
         if option.many:
@@ -138,9 +139,18 @@ class _Reader:
             raise self._error(f"{left[0]!r} is one word too many; quote a text that has spaces")
 
     def _chosen(self, argument: Argument, word: str) -> str:
+        self._require_text(argument, word)
         if argument.choices and word not in argument.choices:
             raise self._error(f"{argument.name} is one of {', '.join(argument.choices)}, not {word!r}")
         return word
+
+    def _require_text(self, place: Option | Argument, word: str) -> None:
+        """Refuse bytes that are no text, which Python hands over as lone surrogates. A path may hold any."""
+        if place.completes not in ("file", "dir") and not word.isascii():
+            try:
+                word.encode()
+            except UnicodeEncodeError:
+                raise self._error(f"{place.name} is not UTF-8 text") from None
 
     def _error(self, message: str) -> UsageError:
         return UsageError(message, " ".join(("antiphon", *self._path)))

@@ -115,6 +115,8 @@ def test_the_life_of_a_session_stop_resume_clear_delete(host: Installation, key:
 def test_an_export_is_a_file_that_an_import_takes(host: Installation, key: str) -> None:
     host.run("session", "message", key, "kept", "--agent", "echo")
     assert host.run("session", "export", key, "-o", "export.json").code == 0
+    told = host.run("session", "export", key, "-o", "export.json", "--json")
+    assert told.json == {"file": "export.json"}
     to_stdout = host.run("session", "export", key)
     assert to_stdout.json["antiphon_export"] == json.loads((host.work / "export.json").read_text())["antiphon_export"]
     host.run("session", "delete", key)
@@ -140,6 +142,9 @@ def test_an_export_is_a_file_that_an_import_takes(host: Installation, key: str) 
         (("session", "message", "k", "hi", "--no-wait", "--stream"), "--no-wait"),
         (("session", "start", "a\nb", "--agent", "echo"), "control"),
         (("session", "list", "--label", "x"), "NAME=VALUE"),
+        (("session", "message", "k", "\udcff\udcfe", "--agent", "echo"), "not UTF-8"),
+        (("session", "show", "\udcff"), "not UTF-8"),
+        (("serve", "--port", "70000"), "65535"),
     ],
 )
 def test_bad_usage_is_told_in_words(line: tuple[str, ...], words: str, host: Installation) -> None:

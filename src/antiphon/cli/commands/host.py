@@ -5,7 +5,7 @@ from importlib import import_module
 from antiphon.cli.context import Context
 from antiphon.cli.exits import DONE
 from antiphon.cli.garbage import collect_as_usual
-from antiphon.cli.grammar import Given
+from antiphon.cli.grammar import Given, UsageError
 from antiphon.cli.listing import fields
 from antiphon.client.exchanges import given as only_given
 
@@ -15,9 +15,12 @@ def serve(context: Context, given: Given) -> int:
     # Composition stands above the command line, so it is named and not imported; and no other command pays for it.
     composition = import_module("antiphon.main")
     collect_as_usual()
+    port = given.whole("port")
+    if port is not None and port > 65535:
+        raise UsageError(f"--port takes a number up to 65535, not {port}")
     options = only_given(
         host=given.optional("host"),
-        port=given.whole("port"),
+        port=port,
         store=given.optional("store"),
         config=given.optional("config"),
         log_level=given.optional("log_level"),

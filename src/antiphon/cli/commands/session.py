@@ -180,6 +180,8 @@ def export(context: Context, given: Given) -> int:
             file.write(text + "\n")
     except OSError as error:
         raise UsageError(f"{path} can't be written: {error.strerror}") from None
+    if context.out.as_json:
+        context.out.document({"file": path})
     context.out.note(f"{given.text('ref')} is in {path}.")
     return DONE
 
