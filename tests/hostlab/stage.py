@@ -73,6 +73,7 @@ class FaultyStore:
         reading: Awaited before each read, with the method's name; what it raises the host is told.
         away: Whether nothing of it can be reached.
         commits: What was committed.
+        ids: Where names come from for what is kept in it, whichever host runs.
     """
 
     def __init__(self) -> None:
@@ -82,6 +83,7 @@ class FaultyStore:
         self.reading: Callable[[str], Awaitable[None]] | None = None
         self.away = False
         self.commits: list[Commit] = []
+        self.ids = CountedIds()
 
     async def commit(self, commit: Commit) -> None:
         self._require_reach()
@@ -117,8 +119,8 @@ class Stage:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop), "on a stage the time is virtual"
         self.clock = VirtualClock(loop)
-        self.ids = CountedIds()
         self.store = store or FaultyStore()
+        self.ids = self.store.ids
         self.agent = ScriptedAgent(script, clock=self.clock)
         self.host = Host(
             store=self.store,  # pyright: ignore[reportArgumentType]  # it hands on what it does not have
