@@ -100,7 +100,7 @@ class Outbox:
 
 
 class EventStream(Response):
-    """An answer that goes on until its events end, its viewer leaves or may not read or does not, or the door closes."""
+    """An answer that goes on until its events end, its viewer leaves, may not or does not read, or the door closes."""
 
     def __init__(
         self,
