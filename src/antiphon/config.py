@@ -127,6 +127,11 @@ def _config(document: dict[str, Any]) -> Config:
     low = [name for name in ("queue_max", "collect_max", "max_agents") if getattr(host, name) < 1]
     if low:
         raise ConfigError(f"host.{low[0]} must be at least 1")
+    if host.max_sessions < 0:
+        raise ConfigError("host.max_sessions must be at least 0")
+    for name, value in msgspec.structs.asdict(host).items():
+        if name.endswith("_s") and not 0 <= value < float("inf"):  # NaN is neither
+            raise ConfigError(f"host.{name} must be a number of seconds, 0 or more")
     tables = msgspec.convert(document.get("agents", {}), dict[str, dict[str, Any]])
     agents = {name: _agent(name, table) for name, table in tables.items()}
     return Config(host=host, http=msgspec.convert(document.get("http", {}), HttpTable), agents=agents)
