@@ -55,6 +55,8 @@ def exported_key(document: dict[str, Any]) -> str | None:
 def imported(document: dict[str, Any], *, ids: Ids, now: int, key: str | None) -> Commit:
     """The commit that makes a new session, with new ids, of an export; what still ran in it ends as interrupted.
 
+    One with messages that wait is stopped.
+
     Raises:
         InvalidRequest: It is no export, of another format, or its journal is damaged.
     """
@@ -108,6 +110,8 @@ def _commit(entries: list[e.Entry], *, now: int, key: str | None) -> Commit:
         raise ImpossibleEvent("the journal is empty")
     step = Step(session, Given(now=now), session_id=session.id)
     step.take(c.HostDied())
+    if step.session and step.session.inbox:
+        step.take(c.StopSession())  # what waits may run in the original too: a person decides whether it runs here
     step.seal()
     records.update(step.records)
     settled = step.session or session

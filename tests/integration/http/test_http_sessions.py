@@ -189,3 +189,20 @@ async def test_a_directory_that_is_none_is_refused(door: Door, cwd: str) -> None
     await door.session()
     answer = await door.client.patch("/v1/sessions/s", json={"cwd": cwd})
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+
+
+async def test_messages_that_wait_in_an_import_run_only_when_it_is_resumed(door: Door) -> None:
+    await door.session("busy")
+    held = (await door.send("[[hold]] first", "busy")).json()["id"]
+    queued = (await door.send("second", "busy")).json()["id"]
+    exported = await door.client.get("/v1/sessions/busy/export")
+    made = (await door.client.post("/v1/sessions/import", content=exported.content)).json()
+    assert (made["status"], made["queued"]) == ("stopped", 1)
+    [copied] = (await door.client.get(f"/v1/sessions/{made['id']}/queue")).json()["items"]
+    assert "resume" in copied["waiting_for"]
+    await door.client.post(f"/v1/sessions/{made['id']}/resume")
+    wait = {"Prefer": "wait=5"}
+    assert (await door.client.get(f"/v1/messages/{copied['id']}", headers=wait)).json()["reply"] == "parrot: second"
+    door.parrot.release()
+    for message_id in (held, queued):
+        assert (await door.client.get(f"/v1/messages/{message_id}", headers=wait)).json()["state"] == "answered"
