@@ -1,5 +1,6 @@
 """What all tests share. Async tests run on asyncio; every wait in them is bounded."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +16,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=str(Path(sys.executable).with_name("antiphon")),
         help="the antiphon command that end-to-end tests run (default: the one beside this Python)",
     )
+
+
+def pytest_configure() -> None:
+    """Take signals as a terminal gives them: what `nohup` or a shell's `&` has set to be ignored, children inherit."""
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # these two Python itself ignores
+        if signal.getsignal(number) is signal.SIG_IGN:
+            interrupts = number == signal.SIGINT
+            signal.signal(number, signal.default_int_handler if interrupts else signal.SIG_DFL)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -300,7 +300,8 @@ async def test_an_error_of_the_model_fails_the_turn_in_words_and_the_session_goe
     assert ended.error.code == "agent_failed"
     assert words in ended.error.detail
     assert not ended.cancelled
-    assert reply == ("part of it" if error == "cut" else "")
+    said_before = ("part of it", "") if error == "cut" else ("",)  # Claude may see the cut before it reads what came
+    assert reply in said_before
     ended, reply = await talk.turn("[[recall]] next")
     assert (ended.error, reply) == (None, "rest / nextmodel: next")
 
