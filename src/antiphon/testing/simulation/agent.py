@@ -318,7 +318,7 @@ class Process:
         """Stop at once, in the middle of whatever it does."""
         self._alive, turn = False, self._turn
         self._turn = self._next = None
-        current = asyncio.current_task() if asyncio.get_running_loop().is_running() else None
+        current = asyncio.current_task()
         for task in (*self._errands, *([turn.work] if turn and turn.work else ())):
             if task is not current:
                 task.cancel()

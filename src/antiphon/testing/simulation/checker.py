@@ -26,6 +26,15 @@ def check(world: World, viewers: list[Viewer], overseer: Overseer) -> None:
         world.ledger.finding(finding)
 
 
+def check_journals(world: World) -> Iterator[str]:
+    """What must hold of the journals at any time."""
+    for story in world.shelf.chronicle.stories.values():
+        yield from _journal(story)
+        yield from _ends(story)
+        yield from _order(story)
+        yield from _metadata(story)
+
+
 def _findings(world: World, viewers: list[Viewer], overseer: Overseer) -> Iterator[str]:
     for story in world.shelf.chronicle.stories.values():
         yield from _journal(story)

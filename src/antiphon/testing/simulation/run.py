@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+from collections.abc import Coroutine
+from typing import Any
 
 import msgspec
 
@@ -94,44 +96,65 @@ def _outcome(world: World, *, trace: bool) -> Outcome:
 
 
 class Simulation:
-    """Clients, viewers and accidents, then peace, and what must hold in it."""
+    """Clients, viewers and accidents, then peace, and what must hold in it.
+
+    Between `begin` and `end` anybody may ask the host for anything through the world.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._dice = world.dice("plot")
         self._viewers: list[Viewer] = []
-        self._watchers: list[asyncio.Task[None]] = []
         self._overseer = Overseer(world)
+        self._keeper: asyncio.Task[None] | None = None
+        self._watchers: list[asyncio.Task[None]] = []
         self._peace = False
 
     async def run(self) -> None:
         """Everything, from the first start of the host to its end."""
         world, dice = self._world, self._dice
         refs = tuple(f"s{number}" for number in range(dice.randint(1, 3)))
-        count = dice.randint(2, 4)
-        clients = [Client(world, number, refs) for number in range(count)]
+        clients = [Client(world, number, refs) for number in range(dice.randint(2, 4))]
         actions = dice.randint(4, 14)
-        async with asyncio.TaskGroup() as everything:
-            keeper = everything.create_task(world.keep_up())
-            self._watchers = [
-                everything.create_task(self._overseer.watch()),
-                everything.create_task(self._send_viewers(everything)),
-            ]
-            accidents = everything.create_task(self._accidents())
+        self.begin()
+        async with asyncio.TaskGroup() as everybody:
+            accidents = everybody.create_task(self._accidents())
             async with asyncio.TaskGroup() as group:
                 for client in clients:
                     group.create_task(client.live(actions))
             self._peace = True
             await accidents
-            world.weather.clear_up()
-            world.shelf.away_until = 0.0
-            world.trace.note("peace")
-            await self._settle()
-            for watcher in self._watchers:
-                watcher.cancel()
-            await world.shut_down()
-            keeper.cancel()
+        await self.end()
+
+    def begin(self) -> None:
+        """Start the host, and viewers of everything."""
+        self._keeper = self._start(self._world.keep_up())
+        self._watchers = [self._start(self._overseer.watch()), self._start(self._send_viewers())]
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(work)
+
+    async def end(self) -> None:
+        """Let nothing go wrong any more, wait until all has settled, stop the host, and check what it has left."""
+        world = self._world
+        world.weather.clear_up()
+        world.shelf.away_until = 0.0
+        world.trace.note("peace")
+        await self._settle()
+        for watcher in self._watchers:
+            watcher.cancel()
+        await world.shut_down()
+        await self._dismiss()
         check(world, self._viewers, self._overseer)
+
+    async def _dismiss(self) -> None:
+        """End the simulation's own tasks. A flaw in one of them is raised."""
+        tasks = [*self._watchers, *([self._keeper] if self._keeper else [])]
+        for task in tasks:
+            task.cancel()
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
 
     async def _accidents(self) -> None:
         """What happens at some time, whatever the host does."""
@@ -161,7 +184,7 @@ class Simulation:
             else:
                 world.clock.shift_ms += dice.randint(-600_000, 600_000)
 
-    async def _send_viewers(self, group: asyncio.TaskGroup) -> None:
+    async def _send_viewers(self) -> None:
         """One viewer for every session that comes to be, as soon as it is noticed; sometimes a second."""
         number, known = 0, set[str]()
         while True:
@@ -172,7 +195,7 @@ class Simulation:
                 for _ in range(self._dice.choice((1, 1, 2))):
                     viewer = Viewer(self._world, number, session_id)
                     self._viewers.append(viewer)
-                    self._watchers.append(group.create_task(viewer.watch()))
+                    self._watchers.append(self._start(viewer.watch()))
                     number += 1
             await asyncio.sleep(0.1)
 

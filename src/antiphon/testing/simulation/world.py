@@ -39,6 +39,7 @@ class World:
         plan: What happens at each commit, instead of what the weather says.
         up: Set while the host serves.
         deaths: How often it has died.
+        leave_at: At which wait of its call the next caller leaves, whatever the weather says.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class World:
         self._over = False
         self.up = asyncio.Event()
         self.deaths = 0
+        self.leave_at: int | None = None
         own_tasks(loop)
 
     def dice(self, what: str) -> random.Random:
@@ -173,14 +175,14 @@ class World:
             Gone: No answer came.
             AntiphonError: The host's answer.
         """
+        leave_at = None if patient else self._leave_at()
         await self._transit()
         life = self.life
         if life is None or not life.serving or life.host is None:
             await asyncio.sleep(0.05)
             raise Gone("it is down")
-        leaves = not patient and self._wire.random() < self.weather.leaves
         doing = work(life.host)
-        handler = life.spawn(Leaving(doing, self._wire.randrange(STEPS_MAX)).run() if leaves else doing)
+        handler = life.spawn(doing if leave_at is None else Leaving(doing, leave_at).run())
         try:
             await asyncio.wait({handler, life.died}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -198,6 +200,12 @@ class World:
         if isinstance(answer, AntiphonError):
             raise answer
         return answer
+
+    def _leave_at(self) -> int | None:
+        """At which wait of the next call its caller leaves, counted from 0; None when it stays."""
+        if self.leave_at is not None:
+            return self.leave_at
+        return self._wire.randrange(STEPS_MAX) if self._wire.random() < self.weather.leaves else None
 
     def _answer(self, what: str, handler: asyncio.Task[T]) -> T | AntiphonError:
         error = handler.exception()
