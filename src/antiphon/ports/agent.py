@@ -113,7 +113,8 @@ class Asked(Said, frozen=True, kw_only=True):
 
 
 class Steered(Said, frozen=True, kw_only=True):
-    """What became of a `steer`: `taken` into the running turn, or not. Exactly one for each steer, before `Ended`."""
+    """What became of a `steer`: `taken` into the running turn, or not. Exactly one for each steer, before
+    `Ended`; for one that came when the end was said already, after it and not taken."""
 
     turn_id: str
     message_id: str
