@@ -31,6 +31,8 @@ PIECE_MAX = 64 * 1024
 """Characters of one `turn.text`: longer pieces are told in several."""
 CLOSE_SLACK_S = 5.0
 """How much longer than it was given an adapter may take to end an agent."""
+TAKE_TIMEOUT_S = 30.0
+"""How long an agent may take to accept a steer or an answer; it has `open_timeout_s` to accept a prompt."""
 LOST = "an agent could not be ended: something of it may still run"
 
 
@@ -62,12 +64,14 @@ class _Open(msgspec.Struct, kw_only=True, eq=False):
     agent: port.RunningAgent
     turn_id: str | None = None
     """The turn it was prompted with (or began by itself) and has not ended."""
-    ended: asyncio.Event
+    ended: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     """Set when `turn_id` has ended; a new one for each turn."""
-    gone: asyncio.Event
+    gone: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     """Set when the agent has exited."""
     requests: dict[str, str] = {}
-    """Permission ids by the agent's own request ids' permission: permission id -> request id."""
+    """The agent's own ids of what it asked, by permission id."""
+    outbox: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
+    """Held while something is said to it: its methods are not called concurrently."""
     closing: bool = False
     reader: asyncio.Task[None] | None = None
 
@@ -85,7 +89,6 @@ class Driver:
         self._prompting: asyncio.Task[None] | None = None
         self._stopping: str | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._outbox = asyncio.Lock()
         self._steering = asyncio.Lock()
         self._closed = False
 
@@ -210,7 +213,7 @@ class Driver:
             parts = await self._parts(running.messages)
             opened = await self._free_agent(session)
             opened.turn_id, opened.ended = turn_id, asyncio.Event()
-            async with self._outbox:
+            async with asyncio.timeout(self._context.settings.open_timeout_s), opened.outbox:
                 await opened.agent.prompt(turn_id, parts)
         except port.OpenFailed as error:
             self._desk.tell(c.AgentUnavailable(turn_id=turn_id, detail=str(error)))
@@ -269,9 +272,7 @@ class Driver:
         except TimeoutError:
             raise port.OpenFailed(f"The agent {session.agent!r} did not start within {timeout_s:g} s.") from None
         run_id = self._context.ids.new("run")
-        opened = _Open(
-            run_id=run_id, generation=session.generation, agent=running, ended=asyncio.Event(), gone=asyncio.Event()
-        )
+        opened = _Open(run_id=run_id, generation=session.generation, agent=running)
         self._open = opened
         self._desk.tell(
             c.AgentOpened(
@@ -424,7 +425,7 @@ class Driver:
         if opened is None or request_id is None:
             return
         try:
-            async with self._outbox:
+            async with asyncio.timeout(TAKE_TIMEOUT_S), opened.outbox:
                 await opened.agent.answer(request_id, allow, option_id, note)
         except Exception:
             log.exception("an adapter failed", extra=self._about("adapter_failed", call="answer"))
@@ -441,9 +442,11 @@ class Driver:
         try:
             stored = await self._texts([event.message_id])
             parts = tuple(part for each in stored for part in self._parts_of(each.message, each))
-            async with self._outbox:
-                opened = self._open
-                if not parts or opened is None or opened.turn_id != event.turn_id:
+            opened = self._open
+            if not parts or opened is None:
+                return False
+            async with asyncio.timeout(TAKE_TIMEOUT_S), opened.outbox:
+                if opened.turn_id != event.turn_id:
                     return False
                 await opened.agent.steer(event.turn_id, event.message_id, parts)
         except port.OpenFailed:
@@ -467,7 +470,7 @@ class Driver:
         ended = opened.ended
         try:
             async with asyncio.timeout(self._context.grace_s):
-                async with self._outbox:
+                async with opened.outbox:
                     await opened.agent.cancel(turn_id)
                 await ended.wait()
         except TimeoutError:

@@ -526,6 +526,41 @@ async def test_a_host_stops_in_bounded_time_though_an_adapter_hangs_wherever_it_
         assert stage.clock.monotonic() - began < 30
 
 
+@in_virtual_time
+@pytest.mark.parametrize("method", ["prompt", "steer", "answer"])
+async def test_an_adapter_that_never_takes_what_it_is_told_does_not_hold_up_the_session_for_ever(method: str) -> None:
+    hung: list[str] = []
+
+    async def hang(conversation: ScriptedConversation, *args: Any) -> None:
+        if not hung:
+            hung.append(method)
+            await asyncio.sleep(1_000_000)
+        await getattr(conversation, method)(*args)
+
+    replacements: dict[str, Any] = {method: hang}
+    agent = Awkward(**replacements)
+    async with staged(agent) as stage:
+        agent.script = lambda text: (
+            [Ask("May I?"), Say(text)] if text == "first" and method == "answer" else [Say(text)]
+        )
+        session_id = await stage.open(agent="awkward")
+        first = await stage.send("k", "first")
+        if method == "steer":
+            agent.script = lambda text: [Say(text), Wait(1.0)]
+            agent.clock = stage.clock
+            first = await stage.send("k", "second")
+            await stage.until(session_id, lambda session: bool(session.running and session.running.touched))
+            await stage.send("k", "steer", when_busy="steer")
+        if method == "answer":
+            await stage.until(session_id, lambda session: bool(session.permissions))
+            (asked,) = (await stage.host.permissions(state="pending")).items
+            await stage.host.answer_permission(asked.id, decision="allow", option_id=None, note=None, by="me")
+        end = await stage.end_of(first.id)
+        assert end.state == ("answered" if method == "steer" else "failed")
+        assert (await stage.ask("k", "next")).reply == "next"
+        assert hung == [method]
+
+
 # Steers
 
 
