@@ -539,10 +539,9 @@ async def test_an_adapter_that_never_takes_what_it_is_told_does_not_hold_up_the_
 
     replacements: dict[str, Any] = {method: hang}
     agent = Awkward(**replacements)
-    async with staged(agent) as stage:
-        agent.script = lambda text: (
-            [Ask("May I?"), Say(text)] if text == "first" and method == "answer" else [Say(text)]
-        )
+    async with staged(agent, open_timeout_s=40.0) as stage:
+        asks = [Ask("May I?")] if method == "answer" else []
+        agent.script = lambda text: [*(asks if text == "first" else []), Say(text)]
         session_id = await stage.open(agent="awkward")
         first = await stage.send("k", "first")
         if method == "steer":
