@@ -699,6 +699,28 @@ async def test_an_agent_whose_own_turn_does_not_end_is_opened_anew_for_a_message
 
 
 @in_virtual_time
+async def test_a_turn_of_the_agents_own_that_falls_silent_is_over_and_what_waits_runs() -> None:
+    async with staged(stall_after_s=60.0) as stage:
+        session_id = await stage.open()
+        await stage.ask("k", "first")
+        turn_id = stage.ids.new("turn")
+        stage.conversation().begin(turn_id, Say("by the way "), Wait(50.0), Say("also "), Hold("never"))
+        await stage.until(session_id, lambda session: bool(session.running and session.running.touched))
+        waiting = await stage.send("k", "second")
+        for number in range(100):
+            await stage.host.patch_session(
+                "k", {"title": f"{number}"}, if_match=None
+            )  # which says nothing of the agent
+            await asyncio.sleep(1)
+        assert (await stage.host.turn(turn_id)).state == "running"
+        end = await stage.host.wait_message(waiting.id, 60)
+        assert (end.state, end.reply) == ("answered", "answer to second")
+        assert 110 <= stage.clock.monotonic() < 120
+        own = await stage.host.turn(turn_id)
+        assert (own.state, own.reply) == ("completed", "by the way also ")
+
+
+@in_virtual_time
 async def test_a_turn_of_the_agents_own_can_be_cancelled() -> None:
     async with staged() as stage:
         session_id = await stage.open()
