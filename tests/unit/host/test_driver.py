@@ -69,6 +69,7 @@ async def test_a_cancel_in_the_middle_of_a_prompt_ends_the_agent_which_is_never_
         await asyncio.sleep(1)
         done = await stage.host.cancel_turn(turn_id)
         assert (done.state, done.confirmed, halves) == ("cancelled", True, [turn_id])
+        assert stage.clock.monotonic() < 1.5, "it is not asked whether it would stop"
         assert (await stage.ask("k", "next")).reply == "answer to next"
         assert agent.conversations[0].prompts == []
         assert len(agent.conversations) == 2
