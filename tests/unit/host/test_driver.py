@@ -708,10 +708,8 @@ async def test_a_turn_of_the_agents_own_that_falls_silent_is_over_and_what_waits
         stage.conversation().begin(turn_id, Say("by the way "), Wait(50.0), Say("also "), Hold("never"))
         await stage.until(session_id, lambda session: bool(session.running and session.running.touched))
         waiting = await stage.send("k", "second")
-        for number in range(100):
-            await stage.host.patch_session(
-                "k", {"title": f"{number}"}, if_match=None
-            )  # which says nothing of the agent
+        for number in range(100):  # what others do here says nothing of the agent
+            await stage.host.patch_session("k", {"title": f"{number}"}, if_match=None)
             await asyncio.sleep(1)
         assert (await stage.host.turn(turn_id)).state == "running"
         end = await stage.host.wait_message(waiting.id, 60)
