@@ -539,20 +539,25 @@ class SessionActor:
                 self._written[event.message_id] = NewText(
                     message_id=event.message_id, text=event.text, files=event.files
                 )
+        deleted = step.session is not None and step.session.lifecycle == "deleted"
         for record in step.records.values():
-            if isinstance(record, Message) and record.ended_at is not None and self._context.fanout.awaited(record.id):
-                self._hand_over(record, step)
+            if not isinstance(record, Message) or record.ended_at is None:
+                continue
+            if deleted or self._context.fanout.awaited(record.id):
+                self._hand_over(record, step, deleted=deleted)
         running = step.session.running if step.session else None
         self._texts = {id: pieces for id, pieces in self._texts.items() if running and id == running.turn.id}
 
-    def _hand_over(self, message: Message, step: Step) -> None:
+    def _hand_over(self, message: Message, step: Step, *, deleted: bool) -> None:
         pieces = self._texts.get(message.turn_id or "")
         turn = step.records.get(message.turn_id or "")
-        if pieces is None and isinstance(turn, Turn):
+        if pieces is None and isinstance(turn, Turn) and not deleted:
             self._tasks.start(self._read_and_hand_over(message, turn), "hand_over")
-        else:
-            reply = "".join(pieces or ()) or None
-            self._context.fanout.ended(receipt(message, reply=reply, position=None, waiting_for=None))
+            return
+        last = receipt(message, reply="".join(pieces or ()) or None, position=None, waiting_for=None)
+        self._context.fanout.ended(last)
+        if deleted:
+            self._context.fanout.bid_farewell(last)
 
     async def _read_and_hand_over(self, message: Message, turn: Turn) -> None:
         try:

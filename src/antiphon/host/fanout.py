@@ -5,7 +5,7 @@ while it keeps up, from the store when it has fallen behind. So a slow viewer co
 """
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
 
@@ -14,6 +14,7 @@ from antiphon.host.views import Receipt
 from antiphon.ports.store import Store
 
 RECENT_MAX = 1024
+FAREWELLS_MAX = 1024
 PAGE = 256
 
 
@@ -59,6 +60,7 @@ class Fanout:
         self._topics: dict[str, Topic] = {}
         self._waiters: dict[str, dict[asyncio.Future[Receipt], None]] = {}
         self._feeders: dict[asyncio.Event, None] = {}
+        self._farewells: OrderedDict[str, Receipt] = OrderedDict()
         self._closed = False
 
     @property
@@ -123,6 +125,16 @@ class Fanout:
         for future in self._waiters.get(receipt.id, ()):
             if not future.done():
                 future.set_result(receipt)
+
+    def bid_farewell(self, receipt: Receipt) -> None:
+        """Keep, for a while, the last receipt of a message whose session is gone: somebody may be about to wait."""
+        self._farewells[receipt.id] = receipt
+        if len(self._farewells) > FAREWELLS_MAX:
+            self._farewells.popitem(last=False)
+
+    def farewell(self, message_id: str) -> Receipt | None:
+        """The last receipt of a message whose session was deleted lately."""
+        return self._farewells.get(message_id)
 
     def unread(self, message_id: str) -> None:
         """Tell everyone who waits for this message that it has ended, and that its receipt could not be read."""

@@ -77,6 +77,9 @@ class Following(Reading):
         """See `Service.follow_message`."""
         with self.context.fanout.waiting(message_id) as ended:
             stored = await self.context.store.message(message_id)
+            if stored is None and (last := self.context.fanout.farewell(message_id)):
+                yield last
+                return
             if stored is None:
                 raise NotFound("message", message_id)
             message, turn_id = stored.message, ""

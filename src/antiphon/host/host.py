@@ -438,8 +438,8 @@ class Host(Following):
             try:
                 now = await self.receipt(message_id)
             except errors.NotFound:  # unless its session was deleted just now, which ended it
-                if ended.done() and not ended.cancelled():
-                    return ended.result()
+                if last := self.context.fanout.farewell(message_id):
+                    return last
                 raise
             if now.ended_at is not None:
                 return now

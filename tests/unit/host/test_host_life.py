@@ -354,6 +354,21 @@ async def test_a_session_deleted_between_a_waiters_two_looks_still_gives_it_its_
 
 
 @in_virtual_time
+async def test_who_comes_to_wait_just_after_the_deletion_gets_the_receipt_and_who_only_looks_finds_nothing() -> None:
+    async with staged() as stage:
+        held = await stage.hold("k" if await stage.open() else "")
+        await stage.host.delete_session("k")
+        assert (await stage.host.wait_message(held.id, None)).state == "cancelled"
+        (told,) = [item async for item in stage.host.follow_message(held.id)]
+        assert isinstance(told, Receipt)
+        assert told.state == "cancelled"
+        with pytest.raises(NotFound):
+            await stage.host.receipt(held.id)
+        with pytest.raises(NotFound):
+            await stage.host.wait_message(stage.ids.new("msg"), None)
+
+
+@in_virtual_time
 async def test_a_wait_for_a_turn_ends_with_the_turn_and_not_before_its_start_is_durable() -> None:
     async with staged() as stage:
         await stage.open()
