@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from antiphon.core.errors import AntiphonError, Conflict, StoreUnavailable
+from antiphon.core.errors import AntiphonError, Conflict, NotFound, StoreUnavailable
 from antiphon.host.host import Host
 from antiphon.host.service import NewMessage, NewSession
 from antiphon.host.views import Receipt
@@ -104,7 +104,7 @@ class Client:
         key = f"key-{token}" if self._dice.random() < 0.5 else None
         receipt = await self._tries(token, ref, mode, key)
         if receipt and self._dice.random() < 0.5:
-            await self._wait_for(receipt.id)
+            await self._wait_on(receipt.id)
 
     async def _send_at_once(self) -> None:
         """The same message several times at once, as impatient clients do; perhaps another one under its key."""
@@ -177,6 +177,17 @@ class Client:
         told = "".join(texts)
         if receipt.ended_at is not None and receipt.delivered_as == "turn" and told not in ("", receipt.reply or ""):
             self._ledger.finding(f"P4: a follower of {message_id} was told {told!r}, the reply is {receipt.reply!r}")
+
+    async def _wait_on(self, message_id: str) -> None:
+        """Wait for what was just accepted: it is there, also when its session is deleted just now."""
+        life = self._world.life
+        try:
+            await self._wait_for(message_id)
+        except NotFound:
+            if self._world.life is life:
+                self._ledger.finding(
+                    f"P3: {message_id} was accepted, and who waits for it is told that it is not there"
+                )
 
     async def _look(self) -> None:
         message_id, ref = self._message(), self._ref()
