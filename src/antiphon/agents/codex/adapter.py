@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from antiphon.agents.codex.conversation import Conversation
 from antiphon.agents.codex.options import BadOptions, CodexOptions
 from antiphon.agents.codex.running import RunningCodex
 from antiphon.agents.environment import session_variables
+from antiphon.agents.loopback import MODEL, Loopback
 from antiphon.agents.pipes import Overlong
 from antiphon.agents.process import AgentProcess, StartFailed
 from antiphon.ports.agent import AgentSpec, Capabilities, OpenFailed
@@ -45,6 +47,39 @@ class CodexAgent:
             permissions=self._options.approval_policy != "never",
             rollback=False,
             usage=True,
+        )
+
+    @classmethod
+    def loopback(cls, options: Mapping[str, Any], model_url: str, directory: Path) -> Loopback:
+        """Codex with the model server for a model, which asks nobody and may do anything."""
+        home = directory / "codex"
+        home.mkdir(exist_ok=True)
+        provider: dict[str, Any] = {
+            "name": "loopback",
+            "base_url": f"{model_url}/v1",
+            "env_key": "LOOPBACK_KEY",
+            "wire_api": "responses",
+            "request_max_retries": 1,
+            "stream_max_retries": 1,
+        }
+        changed: dict[str, Any] = {
+            "home": str(home),
+            "approval_policy": "never",
+            "sandbox": "danger-full-access",
+            "environment": {**options.get("environment", {}), "LOOPBACK_KEY": "not a key"},
+            "config": {
+                **options.get("config", {}),
+                "model": MODEL,
+                "model_provider": "loopback",
+                "model_providers": {"loopback": provider},
+                "analytics": {"enabled": False},
+                "features": {"plugins": False},
+            },
+        }
+        return Loopback(
+            options={**options, **changed},
+            stubborn=lambda _: "[[say here]] [[shell trap '' TERM HUP INT; sleep 300; sleep 300]] never said",
+            spawns=lambda: "[[shell (trap '' TERM; setsid sleep 300) </dev/null >/dev/null 2>&1 & true]] spawned",
         )
 
     async def missing(self) -> str | None:

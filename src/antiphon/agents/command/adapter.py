@@ -10,6 +10,7 @@ from typing import Any
 from antiphon.agents.command.options import CommandOptions
 from antiphon.agents.command.turn import Turn
 from antiphon.agents.environment import clean_environment
+from antiphon.agents.loopback import Loopback
 from antiphon.agents.prompts import as_text
 from antiphon.ports.agent import AgentSpec, Capabilities, Exited, Part, Said
 
@@ -35,6 +36,13 @@ class CommandAgent:
         self.name = name
         self.capabilities = Capabilities(interrupt=True)
         self._options = CommandOptions.read(options)
+
+    @classmethod
+    def loopback(cls, options: Mapping[str, Any], model_url: str, directory: Path) -> Loopback:  # noqa: ARG003
+        """The program as it is configured: what it answers, nobody can know, and it need not know any model."""
+        return Loopback(
+            options=options, model=None, says=str, holds=None, recalls=None, fails=None, answers=False, verbatim=False
+        )
 
     async def missing(self) -> str | None:
         """Whether the program is there, as far as that can be told without a working directory."""

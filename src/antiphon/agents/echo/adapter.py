@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from antiphon.agents.loopback import Loopback
 from antiphon.agents.pipes import Overlong
 from antiphon.agents.process import LINE_LIMIT, AgentProcess, StartFailed
 from antiphon.agents.prompts import as_text
@@ -62,6 +63,22 @@ class EchoAgent:
             steer=True, interrupt=True, resume=True, permissions=True, rollback=True, usage=True
         )
         self._line_limit = limit
+
+    @classmethod
+    def loopback(cls, options: Mapping[str, Any], model_url: str, directory: Path) -> Loopback:  # noqa: ARG003
+        """Echo has no model: its prompts hold what it is to do. It remembers nothing."""
+        return Loopback(
+            options=options,
+            model=None,
+            says=str,
+            recalls=None,
+            asks=lambda question: f"[[ask {question}]] done",
+            fails=lambda reason: f"[[fail {reason}]]",
+            dies=lambda code: f"[[exit {code}]]",
+            stubborn=lambda gate: f"[[ignore-cancel]] [[stream 1 every 0]] [[hold {gate}]]",
+            late=lambda gate, word: f"[[late 0.05]] [[stream 1 every 0]] [[hold {gate}]] {word}",
+            spawns=lambda: "[[spawn]]",
+        )
 
     async def missing(self) -> str | None:
         """Nothing ever is: it comes with antiphon."""
