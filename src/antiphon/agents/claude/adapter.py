@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from antiphon.agents.claude import protocol
@@ -9,6 +10,7 @@ from antiphon.agents.claude.conversation import Conversation
 from antiphon.agents.claude.options import UNASKING, BadOptions, ClaudeOptions
 from antiphon.agents.claude.running import RunningClaude
 from antiphon.agents.environment import session_variables
+from antiphon.agents.loopback import Loopback
 from antiphon.agents.pipes import Overlong
 from antiphon.agents.process import AgentProcess, StartFailed
 from antiphon.ports.agent import AgentSpec, Capabilities, OpenFailed
@@ -42,6 +44,26 @@ class ClaudeAgent:
             permissions=self._options.permission_mode not in UNASKING,
             rollback=False,
             usage=True,
+        )
+
+    @classmethod
+    def loopback(cls, options: Mapping[str, Any], model_url: str, directory: Path) -> Loopback:
+        """Claude Code with the model server for a model, which asks nobody and may do anything."""
+        home = directory / "claude"
+        home.mkdir(exist_ok=True)
+        environment = {
+            **options.get("environment", {}),
+            "ANTHROPIC_BASE_URL": model_url,
+            "ANTHROPIC_API_KEY": "not a key",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_RETRIES": "1",
+            "IS_SANDBOX": "1",
+        }
+        changed = {"home": str(home), "permission_mode": "bypassPermissions", "environment": environment}
+        return Loopback(
+            options={**options, **changed},
+            stubborn=lambda _: "[[say here]] [[shell trap '' TERM HUP INT; sleep 300; sleep 300]] never said",
+            spawns=lambda: "[[shell (trap '' TERM; setsid sleep 300) </dev/null >/dev/null 2>&1 & true]] spawned",
         )
 
     async def missing(self) -> str | None:
