@@ -144,7 +144,8 @@ def _statements(number: int, commit: Commit) -> Statements:
     try:
         while True:
             found.append((translated(sql), args))
-            sql, args = command.send([(number,)] if "RETURNING" in sql else [])
+            rows = [(0,)] if "count(*)" in sql else [(number,)] if "RETURNING" in sql else []
+            sql, args = command.send(rows)
     except StopIteration:
         return found
 

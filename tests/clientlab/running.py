@@ -116,7 +116,7 @@ class Installation:
         (self.work / name).touch()
 
 
-def until(question: Any, what: str, seconds: float = 5) -> Any:
+def until(question: Any, what: str, seconds: float = 30) -> Any:
     """Ask again and again until the answer is truthy; fail when the time is up."""
     deadline = time.monotonic() + seconds
     while not (answer := question()):

@@ -72,6 +72,8 @@ def test_two_messages_a_refusal_between_them_and_a_host_that_is_killed_in_a_tool
 
     cut = host.post(session_id, "[[say partial]] [[shell trap '' TERM; sleep 300; sleep 300]] three").json
     until(lambda: any(event["type"] == "turn.tool_started" for event in host.events(session_id)), "a tool that runs")
+    kept = host.home / "claude_home" / "projects"  # Claude Code writes its conversation down a moment later
+    until(lambda: any("sleep 300" in file.read_text() for file in kept.glob("*/*.jsonl")), "the tool on the disk")
     pids = {event["data"].get("pid") for event in host.events(session_id) if event["type"] == "agent.started"}
     host.kill()
     until(lambda: not any(pid and Path(f"/proc/{pid}").exists() for pid in pids), "the end of Claude Code")

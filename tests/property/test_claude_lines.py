@@ -20,7 +20,7 @@ class Scene:
     """A conversation, and what a host would do with it."""
 
     def __init__(self) -> None:
-        self.conversation = Conversation("session", SystemIds(), kept_on_disk=False)
+        self.conversation = Conversation("session", SystemIds(), resumed=False, on_disk=lambda _id: False)
         self.said: list[Said] = []
         self.uuids: list[str] = []
         self.requests: list[str] = []

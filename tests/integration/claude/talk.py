@@ -39,6 +39,14 @@ class Desk:
         self.environment = environment(directory)
         self._open: list[RunningAgent] = []
 
+    def conversations(self) -> list[Path]:
+        """The files in which Claude Code keeps its conversations."""
+        return list(Path(self.options["home"], "projects").glob("*/*.jsonl"))
+
+    def written(self, words: str) -> bool:
+        """Whether these words are in one of them: it writes some time after it has taken a message."""
+        return any(words in file.read_text() for file in self.conversations())
+
     async def open(
         self,
         resume_token: str | None = None,

@@ -240,7 +240,8 @@ def test_turns_are_listed_shown_waited_for_and_cancelled(host: Installation, key
 
 
 def test_questions_are_listed_and_answered(host: Installation, key: str) -> None:
-    asking = host.popen("session", "message", key, "[[ask may I]] [[ask again]] done", "--agent", "echo", "--stream")
+    host.run("session", "start", key, "--agent", "echo")
+    asking = host.popen("session", "message", key, "[[ask may I]] [[ask again]] done", "--stream")
     first = until(lambda: host.run("permission", "list", "--session", key, "--json").json["items"], "question")[0]
     assert "may I" in host.run("permission", "list").out
     assert host.run("permission", "allow", first["id"], "--note", "yes", "--json").json["state"] == "allowed"

@@ -2,11 +2,12 @@
 
 import uuid
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from antiphon.agents.claude import protocol
-from antiphon.agents.claude.conversation import Conversation
+from antiphon.agents.claude.conversation import UNPROVEN, Conversation
 from antiphon.agents.claude.options import UNASKING, BadOptions, ClaudeOptions
 from antiphon.agents.claude.running import RunningClaude
 from antiphon.agents.environment import session_variables
@@ -19,6 +20,13 @@ from antiphon.system import SystemIds
 INITIALIZE = "antiphon-initialize"
 MEANWHILE_MAX = 1_000
 STDERR_SHOWN = 500
+NOT_FOUND = "No conversation found"
+"""What Claude Code says of a session that it has not on disk."""
+CANT_GO_ON = (
+    "Claude Code can't go on with this conversation (its session {}): {} "
+    "If it is gone for good, `clear` the session to begin a new one."
+)
+FORGOTTEN = "Claude Code was ended before it had written anything of this conversation down. It begins anew."
 
 
 class ClaudeAgent:
@@ -79,26 +87,57 @@ class ClaudeAgent:
         """Start Claude Code with a new session, or with the one that `resume_token` names.
 
         A session that is gone is not replaced by a new one: nobody would tell whoever talks there that all is
-        forgotten.
+        forgotten. One that Claude Code never wrote down, because it was ended in its first turn, begins anew.
         """
-        session_id = resume_token or str(uuid.UUID(self._ids.new("uuid").partition("_")[2]))
         try:
             options = ClaudeOptions.read({**self._table, **spec.options})
-            process = await AgentProcess.start(
-                options.command_line(spec.model, session_id, resume=resume_token is not None),
-                cwd=spec.cwd,
-                environment=options.variables({**spec.environment, **session_variables(spec)}),
-                line_limit=options.line_limit,
-            )
+            return await self._open(options, spec, resume_token)
         except (BadOptions, FileNotFoundError, StartFailed) as error:
             raise OpenFailed(str(error)) from error
-        conversation = Conversation(session_id, self._ids, kept_on_disk=resume_token is not None)
+
+    async def _open(self, options: ClaudeOptions, spec: AgentSpec, resume_token: str | None) -> RunningClaude:
+        unproven = resume_token is not None and resume_token.startswith(UNPROVEN)
+        session_id = (resume_token or "").removeprefix(UNPROVEN)
+        if resume_token is not None:
+            try:
+                return await self._start(options, spec, session_id, resume=True)
+            except _Unanswered as error:
+                if not unproven or NOT_FOUND not in str(error):
+                    raise OpenFailed(CANT_GO_ON.format(session_id, error)) from error
+        try:
+            remark = FORGOTTEN if unproven else None
+            return await self._start(options, spec, session_id or self._new_id(), resume=False, remark=remark)
+        except _Unanswered as error:
+            raise OpenFailed(str(error)) from error
+
+    def _new_id(self) -> str:
+        return str(uuid.UUID(self._ids.new("uuid").partition("_")[2]))
+
+    async def _start(
+        self, options: ClaudeOptions, spec: AgentSpec, session_id: str, *, resume: bool, remark: str | None = None
+    ) -> RunningClaude:
+        """Start it and see that it is there; `remark` is told to whoever listens.
+
+        Raises:
+            _Unanswered: It is not.
+        """
+        environment = {**spec.environment, **session_variables(spec)}
+        process = await AgentProcess.start(
+            options.command_line(spec.model, session_id, resume=resume),
+            cwd=spec.cwd,
+            environment=options.variables(environment),
+            line_limit=options.line_limit,
+        )
+        on_disk = partial(options.keeps, environment)
+        conversation = Conversation(session_id, self._ids, resumed=resume, on_disk=on_disk)
+        if remark is not None:
+            conversation.remark(remark)
         lines = process.lines()
         try:
             await _begin(process, lines, conversation)
         except _Unanswered as error:
             await process.end(0)
-            raise OpenFailed(_told(str(error), process, resume_token)) from error
+            raise _Unanswered(_with_stderr(str(error), process)) from error
         except BaseException:
             await process.end(0)
             raise
@@ -140,13 +179,7 @@ async def _begin(process: AgentProcess, lines: AsyncIterator[bytes | Overlong], 
     raise _Unanswered(why or f"Claude Code ended ({process.ending}) before it answered.")
 
 
-def _told(why: str, process: AgentProcess, resume_token: str | None) -> str:
-    """Why it could not be opened, with the last of what it wrote to stderr, and what to do."""
+def _with_stderr(why: str, process: AgentProcess) -> str:
+    """Why it could not be opened, with the last of what it wrote to stderr."""
     stderr = process.stderr().strip()[-STDERR_SHOWN:]
-    text = f"{why} It wrote: {stderr}" if stderr and why not in stderr else stderr or why
-    if resume_token is None:
-        return text
-    return (
-        f"Claude Code can't go on with this conversation (its session {resume_token}): {text} "
-        "If it is gone for good, `clear` the session to begin a new one."
-    )
+    return f"{why} It wrote: {stderr}" if stderr and why not in stderr else stderr or why

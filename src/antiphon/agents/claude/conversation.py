@@ -29,6 +29,9 @@ REMARKS_MAX = 100
 RESULT_HEAD = '"total_cost_usd"'
 """Only results have this, within their first kilobyte: the text that can make one long is at its end."""
 
+UNPROVEN = "unproven:"
+"""Before the id in the token of a session of which nothing may be on disk yet."""
+
 Answered = Callable[[protocol.Response], None]
 
 
@@ -42,13 +45,15 @@ class Conversation:
         cut_short: A turn was cut short: the shells of its tools may have survived that. Whoever ends them resets this.
     """
 
-    def __init__(self, session_id: str, ids: Ids, *, kept_on_disk: bool) -> None:
+    def __init__(self, session_id: str, ids: Ids, *, resumed: bool, on_disk: Callable[[str], bool]) -> None:
         """Take over a session that was started or resumed.
 
         Args:
             session_id: Claude Code's id of it, which is the resume token too.
             ids: For the uuids of messages and requests, and for turns that Claude Code begins by itself.
-            kept_on_disk: The session was resumed. A new one is on disk only once a message is in it.
+            resumed: The session was resumed, so it is on disk.
+            on_disk: Whether Claude Code has written down the session with that id. It does so some time after it has
+                taken the first message.
         """
         self.session_id = session_id
         self.outbox: list[bytes] = []
@@ -56,7 +61,8 @@ class Conversation:
         self.broken: str | None = None
         self.cut_short = False
         self._ids = ids
-        self._kept_on_disk = kept_on_disk
+        self._begun = self._kept = resumed
+        self._on_disk = on_disk
         self._turn: Turn | None = None
         """The host's turn that has not ended."""
         self._speaker: Turn | None = None
@@ -72,13 +78,16 @@ class Conversation:
 
     @property
     def resume_token(self) -> str | None:
-        """The session's id, once it can be resumed."""
-        return self.session_id if self._kept_on_disk else None
+        """The session's id, once a message is in it; marked while nothing of it was seen on disk."""
+        if not self._begun:
+            return None
+        return self.session_id if self._kept else UNPROVEN + self.session_id
 
     # What the host asks
 
     def prompt(self, turn_id: str, parts: tuple[Part, ...]) -> None:
         """Begin a turn."""
+        self._look_on_disk()
         self._turn = Turn(turn_id, self.said.append)
         self._send(self._turn, None, parts)
 
@@ -114,7 +123,7 @@ class Conversation:
         try:
             known = protocol.read(line)
         except protocol.BadLine as error:
-            self._remark(f"Claude Code wrote something that is not of its protocol: {error}.")
+            self.remark(f"Claude Code wrote something that is not of its protocol: {error}.")
             return
         if known is None:
             return
@@ -126,7 +135,7 @@ class Conversation:
     def _receive_head(self, line: Overlong) -> None:
         """Of a line over the limit only the beginning is known: the turn that it belongs to can't complete any more."""
         words = troubles.too_long(line.size)
-        self._remark(words)
+        self.remark(words)
         over = RESULT_HEAD in line.head.decode(errors="replace")
         turn = self._speaker if over else self._speaker or self._turn
         if turn is None:
@@ -192,8 +201,8 @@ class Conversation:
     def _hear_user(self, line: protocol.User) -> None:
         if line.is_replay:
             self._note(line.uuid)
-            if not self._kept_on_disk:
-                self._keep(line.session_id)
+            if not self._begun:
+                self._begin(line.session_id)
         elif self._speaker is not None:
             self._speaker.hear_results(line.message.blocks)
 
@@ -207,8 +216,8 @@ class Conversation:
                 return
 
     def _hear_system(self, line: protocol.System) -> None:
-        if line.subtype == "init" and self._kept_on_disk and line.session_id != self.session_id:
-            self._keep(line.session_id)  # `/clear` begins a new one
+        if line.subtype == "init" and self._begun and line.session_id != self.session_id:
+            self._begin(line.session_id)  # `/clear` begins a new one
         elif line.subtype == "api_retry":
             if self._speaker is not None:
                 self._speaker.broke_off()
@@ -277,6 +286,7 @@ class Conversation:
         turn = self._ended_by(result)
         grown = result.total_cost_usd - self._cost_usd
         self._cost_usd = result.total_cost_usd
+        self._look_on_disk()
         if turn is None:
             return
         turn.count(result, grown if grown >= 0 else result.total_cost_usd)
@@ -364,12 +374,22 @@ class Conversation:
 
     # What belongs to no turn
 
-    def _keep(self, session_id: str) -> None:
-        self._kept_on_disk = True
+    def _begin(self, session_id: str) -> None:
+        """A message is in a new session."""
         self.session_id = session_id or self.session_id
-        self.said.append(Resumable(resume_token=self.session_id))
+        self._begun, self._kept = True, self._on_disk(self.session_id)
+        self._tell_token()
 
-    def _remark(self, text: str) -> None:
+    def _look_on_disk(self) -> None:
+        if self._begun and not self._kept and self._on_disk(self.session_id):
+            self._kept = True
+            self._tell_token()
+
+    def _tell_token(self) -> None:
+        if token := self.resume_token:
+            self.said.append(Resumable(resume_token=token))
+
+    def remark(self, text: str) -> None:
         """Pass on a remark for a person, each once."""
         if text not in self._remarks and len(self._remarks) < REMARKS_MAX:
             self._remarks.add(text)

@@ -18,6 +18,9 @@ PROTOCOL = (
 UNASKING = frozenset({"bypassPermissions", "dontAsk"})
 """The modes in which Claude Code asks nobody."""
 
+HEAD = 64 * 1024
+"""Of a conversation's file: so far into it at most the first message begins."""
+
 
 class BadOptions(ValueError):
     """The agent's table of the configuration is wrong; the text is for a person."""
@@ -102,6 +105,15 @@ class ClaudeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             variables["CLAUDE_CONFIG_DIR"] = str(home)
         return variables
 
+    def keeps(self, inherited: Mapping[str, str], session_id: str) -> bool:
+        """Whether Claude Code has a message of this session on disk, in `projects/DIRECTORY/ID.jsonl` in its home.
+
+        The file begins with remarks of its own; as long as there are only those, it can't resume the session.
+        """
+        variables = self.variables(inherited)
+        home = variables.get("CLAUDE_CONFIG_DIR") or Path(variables.get("HOME") or Path.home(), ".claude")
+        return any(_has_a_message(file) for file in Path(home, "projects").glob(f"*/{session_id}.jsonl"))
+
     def _program(self) -> list[str]:
         if self.command is not None:
             first, *more = [self.command] if isinstance(self.command, str) else self.command or [""]
@@ -115,6 +127,14 @@ class ClaudeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if found is None:
             raise FileNotFoundError(INSTALL)
         return [str(found)]
+
+
+def _has_a_message(file: Path) -> bool:
+    try:
+        with file.open("rb") as conversation:
+            return b'"type":"user"' in conversation.read(HEAD)
+    except OSError:
+        return False
 
 
 def _bundled() -> Path | None:
