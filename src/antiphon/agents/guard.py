@@ -11,8 +11,9 @@ stderr, of which it keeps nothing itself. Then it obeys the control pipe, one by
     end of file   the host closed the pipe or died: the same as K
 
 On the status pipe it says, a line each: `started PID` or `failed ERRNO`; `exited CODE` or `killed SIGNAL` once the
-agent itself has ended; `clear` when nothing is left below, and then it exits. What the agent leaves behind when it ends
-gets SIGTERM, and SIGKILL after `LEFTOVER_PATIENCE_S`.
+agent itself has ended; `memory MB` when all below used more than `AGENT_MEMORY_MB` of its environment allows, for which
+they are killed; `clear` when nothing is left below, and then it exits. What the agent leaves behind when it ends gets
+SIGTERM, and SIGKILL after `LEFTOVER_PATIENCE_S`.
 
 This program starts before every agent, so it imports as little as can be: `_signal` and `_ctypes` are the C halves of
 `signal` and `ctypes`, of which the whole costs 5 to 10 ms more each (enum, struct, types).
@@ -34,6 +35,8 @@ else:
         import signal
 
 LEFTOVER_PATIENCE_S = 0.25
+MEMORY_LIMIT = "AGENT_MEMORY_MB"
+MEMORY_LOOK_S = 0.25
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.002, 0.1
 CHASE_FROM_PAUSE_S, CHASE_LOOKS, CHASE_AHEAD = 0.006, 200, 6
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
@@ -94,6 +97,43 @@ def processes_below(ancestor: int) -> dict[int, int]:
     return found
 
 
+def children_of(pid: int) -> list[int]:
+    """The children of a process (proc_pid_task_tid_children(5)), without a look at all the others.
+
+    Raises:
+        OSError: It is gone, or this system does not tell.
+    """
+    children: list[int] = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children", "rb", buffering=0) as file:
+            children += map(int, file.read(1 << 16).split())
+    return children
+
+
+def memory_below(ancestor: int) -> int:
+    """Bytes of memory that are of all processes below `ancestor` and nobody else's (proc_pid_statm(5)).
+
+    What several share, such as a program's own pages, counts once, for the one that has most of it.
+    """
+    own, shared_most, parents = 0, 0, [ancestor]
+    while parents:
+        parent = parents.pop()
+        try:
+            children = children_of(parent)
+        except OSError:
+            children = [] if parent != ancestor else list(processes_below(ancestor))
+        for pid in children:
+            parents.append(pid)
+            try:
+                with open(f"/proc/{pid}/statm", "rb", buffering=0) as file:
+                    resident, shared = map(int, file.read(256).split()[1:3])
+            except (OSError, ValueError):
+                continue  # it has ended
+            own += resident - shared
+            shared_most = max(shared_most, shared)
+    return (own + shared_most) * os.sysconf("SC_PAGE_SIZE")
+
+
 def signal_process(pid: int, started: int, number: int) -> None:
     """Signal the process that started then, never a later one to which its number was given."""
     try:
@@ -124,6 +164,8 @@ class Guard:
         self.agent = 0
         self.agent_ended = False
         self.reaped = 0
+        limit = os.environ.get(MEMORY_LIMIT, "")
+        self.memory_limit = int(limit) << 20 if limit.isdecimal() else 0
         self.poll = select.poll()
         self.poll.register(control, select.POLLIN)
 
@@ -248,6 +290,14 @@ class Guard:
             self.listen(pause_s)
             pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
 
+    def uses_too_much(self) -> bool:
+        """Whether all below use more memory than they may; it is told."""
+        used = memory_below(os.getpid()) if self.memory_limit else 0
+        if used <= self.memory_limit:
+            return False
+        self.say(f"memory {used >> 20}")
+        return True
+
     def chase(self) -> None:
         """Catch a process that forks and exits faster than the table is read: the next one has one of the next numbers.
 
@@ -273,8 +323,10 @@ class Guard:
             left_s = None if deadline is None else deadline - time.monotonic()
             if left_s is not None and left_s <= 0:
                 break
+            if self.memory_limit:
+                left_s = MEMORY_LOOK_S if left_s is None else min(left_s, MEMORY_LOOK_S)
             commands = self.listen(left_s)
-            if b"K" in commands:
+            if b"K" in commands or self.uses_too_much():
                 break
             if b"T" in commands:
                 self.signal_all(signal.SIGTERM)

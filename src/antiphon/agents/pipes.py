@@ -14,6 +14,16 @@ from dataclasses import dataclass
 CHUNK = 1 << 18
 HEAD = 1 << 10
 REDACTED = b"[redacted]"
+SECRET_MAX = 4 << 10
+"""Bytes of the longest thing that is looked at as a secret."""
+LOOKS_SECRET = rb"""(?x: \b (?: sk-|sk_|rk_|xox[a-z]-|gh[a-z]_|github_pat_|glpat-|hf_|AKIA|ASIA|AIza|ya29\.|npm_|pypi- )
+      [\w.\-]{12,2000}
+  | \b eyJ[\w\-]{8,2000} \. [\w\-]{8,2000} (?: \. [\w\-]{0,1000} )?
+  | -----BEGIN\ [A-Z\ ]{0,30}PRIVATE\ KEY----- [^-]{0,4000} (?: -----END )?
+  | (?P<before> :// | (?i: \b (?: bearer | basic ) \s+ )
+      | (?i: (?: token | secret | passw(?:or)?d | api[\-_]?key ) ["']? \s{0,3} [=:] \s{0,3} ["']? ) )
+    (?: (?<=://) [^\s/:@]{1,200} : [^\s/@]{1,500} (?=@) | (?<!://) [\w+/.=~\-]{8,4000} ) )"""
+"""Well-known forms of keys; user:password in an address; what follows a word that announces a secret, `before`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,13 +220,13 @@ class PipeSink:
 
 
 class Tail:
-    """The last bytes of a stream, with every secret in them replaced."""
+    """The last bytes of a stream, with every secret in them replaced: those that are named, and what looks like one."""
 
     def __init__(self, limit: int, secrets: Iterable[bytes] = ()) -> None:
         self._limit = limit
         secrets = [*secrets]
-        self._secret = re.compile(b"|".join(map(re.escape, secrets))) if secrets else None
-        self._margin = max(map(len, secrets), default=0)
+        self._secret = re.compile(b"|".join([*map(re.escape, secrets), LOOKS_SECRET]))
+        self._margin = max(SECRET_MAX, *map(len, secrets), 0)
         self._held = bytearray()
 
     def feed(self, data: bytes) -> None:
@@ -231,8 +241,9 @@ class Tail:
         held = bytes(self._held)
         skip = max(0, len(held) - self._limit)
         pieces: list[bytes] = []
-        for found in self._secret.finditer(held) if self._secret else ():
+        for found in self._secret.finditer(held):
+            start = max(found.start(), found.end("before"))
             if found.end() > skip:
-                pieces += [held[skip : max(skip, found.start())], REDACTED]
+                pieces += [held[skip : max(skip, start)], REDACTED]
                 skip = found.end()
         return b"".join([*pieces, held[skip:]]).decode(errors="replace")

@@ -5,6 +5,9 @@ agent starts. It ends the whole tree when the host asks, and by itself when the 
 killed by nothing that is meant for the agent; should it be killed all the same, the agent dies with it
 (PR_SET_PDEATHSIG) and the host finds the rest by the mark `AGENT_TREE_ID` in their environment.
 
+`AGENT_MEMORY_MB` in an agent's environment bounds the memory of its whole tree: the guard looks four times a second and
+ends a tree that has more. A control group would be exact, but few hosts may make one.
+
 On systems other than Linux there is no subreaper: there only the agent and its process group are sure to end.
 """
 
@@ -34,6 +37,7 @@ START_TIMEOUT_S = 20.0
 KILL_PATIENCE_S = 3.0
 REAP_PAUSE_S = 0.002
 SWEEP_PAUSE_S = 0.02
+TOO_MUCH_MEMORY = "It and what it started used {} MB of memory, more than `memory_mb` allows, and were ended.\n"
 TREE_MARK = "AGENT_TREE_ID"
 GUARD_DIRECTORY = str(Path(guard.__file__).resolve().parent)
 GUARD_PROGRAM = f"import sys; sys.path.append({GUARD_DIRECTORY!r}); import guard; guard.main()"
@@ -79,6 +83,7 @@ class AgentProcess:
         self._pid: int | None = None
         self._exit_code: int | None = None
         self._clear = False
+        self._too_much_memory = ""
         self._gone = asyncio.Event()
 
     @classmethod
@@ -152,8 +157,8 @@ class AgentProcess:
         return f"killed by signal {-code} ({signal.strsignal(-code) or 'unknown'})"
 
     def stderr(self) -> str:
-        """The last part of what it wrote to stderr; secrets of its environment are replaced."""
-        return self._tail.text()
+        """What it was ended for, if it was, then the last part of what it wrote to stderr; secrets are replaced."""
+        return self._too_much_memory + self._tail.text()
 
     def write_line(self, line: bytes) -> bool:
         r"""Send a line; the `\n` is added. Never waits: what the agent does not read yet is kept for it.
@@ -251,6 +256,8 @@ class AgentProcess:
                 case "exited" | "killed":
                     self._pid = None
                     self._exit_code = int(number) if word == "exited" else -int(number)
+                case "memory":
+                    self._too_much_memory = TOO_MUCH_MEMORY.format(number)
                 case _:
                     self._clear = True
 
