@@ -55,9 +55,8 @@ async def check(name: str, adapter: str, options: Mapping[str, Any], told: Calla
         UnknownAdapter: There is no such adapter, or it does not take the options.
     """
     with tempfile.TemporaryDirectory(prefix="antiphon-check-", ignore_cleanup_errors=True) as directory:
+        home = _made(directory, "home")
         async with ModelServer() as model:
-            home = Path(directory, "home")
-            home.mkdir()
             pointed = loopback_of(kind_of(adapter, name), options, model.url, home)
             agent = build(adapter, name, dict(pointed.options))
             missing = await agent.missing()
@@ -67,16 +66,19 @@ async def check(name: str, adapter: str, options: Mapping[str, Any], told: Calla
             told(Outcome("installed", "ok"))
             mark = new_mark()
             environment = clean_environment({"HOME": str(home), **mark})
-            async with _host(agent, Path(directory), environment) as host:
-                trial = _Trial(host, agent, pointed, model, Path(directory, "work"), told)
-                fine = await trial.run()
+            async with _host(agent, _made(directory, "work"), environment) as host:
+                fine = await _Trial(host, agent, pointed, model, told).run()
             return await _step(told, "nothing is left running", _nothing_left(mark)) and fine
 
 
+def _made(directory: str, name: str) -> Path:
+    path = Path(directory, name)
+    path.mkdir()
+    return path
+
+
 @asynccontextmanager
-async def _host(agent: Agent, directory: Path, environment: Mapping[str, str]) -> AsyncGenerator[Host]:
-    work = directory / "work"
-    work.mkdir()
+async def _host(agent: Agent, work: Path, environment: Mapping[str, str]) -> AsyncGenerator[Host]:
     host = Host(
         store=MemoryStore(epoch="check"),
         agents={agent.name: agent},
@@ -116,19 +118,12 @@ class _Trial:
     """One agent in one session."""
 
     def __init__(
-        self,
-        host: Host,
-        agent: Agent,
-        pointed: Loopback,
-        model: ModelServer,
-        work: Path,
-        told: Callable[[Outcome], object],
+        self, host: Host, agent: Agent, pointed: Loopback, model: ModelServer, told: Callable[[Outcome], object]
     ) -> None:
         self._host = host
         self._agent = agent
         self._pointed = pointed
         self._model = model
-        self._work = work
         self._told = told
         self._session_id = ""
 
