@@ -3,7 +3,7 @@
 from typing import Any
 
 from antiphon.core.events import TurnText, TurnThought, TurnToolEnded, TurnToolStarted, TurnUsage
-from antiphon.core.session import Problem, Usage, Value
+from antiphon.core.session import Deadline, Problem, Usage, Value
 from antiphon.core.words import CancelReason, OnCrash, WhenBusy
 
 
@@ -41,6 +41,7 @@ class SendMessage(Command, frozen=True, kw_only=True):
     digest: str | None = None
     prior: tuple[str, str | None] | None = None
     sender: str | None = None
+    deadline: Deadline | None = None
     expected_generation: int | None = None
 
 
@@ -52,6 +53,24 @@ class EditMessage(Command, frozen=True, kw_only=True):
 
 class WithdrawMessage(Command, frozen=True, kw_only=True):
     message_id: str
+
+
+class CancelMessage(Command, frozen=True, kw_only=True):
+    """End a message that waits or runs. A turn that answers no other is cancelled; else it goes on for the others."""
+
+    message_id: str
+
+
+class CancelQueue(Command, frozen=True, kw_only=True):
+    """End all that waits. What was handed to the running turn is not among it."""
+
+
+class PauseQueue(Command, frozen=True, kw_only=True):
+    pass
+
+
+class ContinueQueue(Command, frozen=True, kw_only=True):
+    pass
 
 
 class ReorderQueue(Command, frozen=True, kw_only=True):
@@ -84,7 +103,10 @@ class DeleteSession(Command, frozen=True, kw_only=True):
 
 
 class CancelTurn(Command, frozen=True, kw_only=True):
+    """`queue`: all that waits ends with it, also what was handed to this turn and not taken yet."""
+
     turn_id: str
+    queue: bool = False
     reason: CancelReason = "cancel"
 
 
@@ -122,7 +144,13 @@ class HostDied(Command, frozen=True, kw_only=True):
 
 
 class ShutDown(Command, frozen=True, kw_only=True):
-    """End what still runs as interrupted: the host goes down in good order and its drain is over."""
+    """End what still runs as interrupted: the host goes down in good order and its drain is over.
+
+    That cuts a turn short as a crash does, so `on_crash` says what becomes of its messages here, too.
+    """
+
+    on_crash: OnCrash = "interrupt"
+    can_resume: bool = False
 
 
 # From the agent, through its adapter. `run_id` names the agent process, `turn_id` the turn that it speaks of.
@@ -219,3 +247,7 @@ class ExpirePermission(Command, frozen=True, kw_only=True):
 
     permission_id: str
     decision: str = "deny"
+
+
+class TimePassed(Command, frozen=True, kw_only=True):
+    """Look whether deadlines of messages have passed."""

@@ -6,35 +6,17 @@ from typing import Any
 import msgspec
 
 from antiphon.core import commands as c
-from antiphon.core import errors
+from antiphon.core import deadlines, errors
 from antiphon.core import events as e
+from antiphon.core.collecting import collecting, gathered, may_start_at, next_batch
 from antiphon.core.evolve import EDITABLE
 from antiphon.core.merge import merged
 from antiphon.core.reset import reset_due
-from antiphon.core.session import Message, Problem, Running, Session, Usage, Value
+from antiphon.core.rules import Given, Rules
+from antiphon.core.session import Message, Problem, Running, Session, Usage
 from antiphon.core.settings import unusable
 from antiphon.core.times import rfc3339
-from antiphon.core.words import CancelReason, MessageState, TurnState, WhenBusy
-
-
-class Rules(Value, frozen=True, kw_only=True):
-    """The host's limits and defaults, as `decide` needs them."""
-
-    when_busy: WhenBusy = "queue"
-    queue_max: int = 100
-    collect_max: int = 20
-    attempts_max: int = 3
-    """How many turns a message may get when crashes cut them short."""
-
-
-class Given(Value, frozen=True, kw_only=True):
-    """What a decision is made under: the time (ms since the epoch), the rules, and what the session's agent can do."""
-
-    now: int
-    rules: Rules = Rules()
-    can_roll_back: bool = True
-    """Whether the agent can forget a cancelled turn. Where it can't, a rollback only interrupts: a transcript without
-    a turn that the agent remembers would not be true."""
+from antiphon.core.words import Again, CancelReason, MessageState, Substitute, TurnState, WhenBusy
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -94,7 +76,7 @@ def _exists(session: Session, _command: c.CreateSession, _given: Given) -> Decis
 
 def _send(session: Session, command: c.SendMessage, given: Given) -> Decision:
     if command.prior:
-        return _again(command, *command.prior)
+        return _spent(command, *command.prior)
     if session.holds(command.message_id):
         return Repeated(command.message_id)
     refusal = _unwelcome(session, command, given)
@@ -111,13 +93,15 @@ def _send(session: Session, command: c.SendMessage, given: Given) -> Decision:
         idempotency_key=command.idempotency_key,
         digest=command.digest,
         sender=command.sender,
+        deadline=command.deadline,
+        substitute=_substitute(session, when_busy, given),
     )
     before = _reset(session, given) if command.expected_generation is None else ()
     after = (*_supersede(session.inbox, when_busy), *_interrupt(session, when_busy, given))
     return (*before, accepted, *after)
 
 
-def _again(command: c.SendMessage, message_id: str, digest: str | None) -> Decision:
+def _spent(command: c.SendMessage, message_id: str, digest: str | None) -> Decision:
     if digest == command.digest:
         return Repeated(message_id)
     detail = "This idempotency key was used for another message. Send the same body, or use a new key."
@@ -132,24 +116,45 @@ def _unwelcome(session: Session, command: c.SendMessage, given: Given) -> Refuse
         detail = f"Session {_name(session)} was cleared meanwhile: it is now generation {session.generation}."
         return Refused(errors.Conflict(detail, session_id=session.id, generation=session.generation))
     when_busy = command.when_busy or session.when_busy or given.rules.when_busy
-    if when_busy == "refuse" and (session.running or session.inbox):
+    if when_busy == "refuse" and (session.running or session.inbox or session.paused_at):
         return Refused(_busy(session))
+    if when_busy == "collect" and (refusal := _too_many(session, command, given)):
+        return refusal
     if len(session.inbox) >= given.rules.queue_max:
         detail = f"{len(session.inbox)} messages wait in session {_name(session)}. Try again when some have run."
         return Refused(errors.QueueFull(detail, session_id=session.id, retry_after_s=5))
     return None
 
 
+def _too_many(session: Session, command: c.SendMessage, given: Given) -> Refused | None:
+    """A refusal where as many wait to be collected as one turn answers, and no more may."""
+    how = collecting(session, given.rules)
+    if how.overflow != "refuse" or len(gathered(session, command.sender, how)) < how.max:
+        return None
+    detail = f"{how.max} messages wait in session {_name(session)} to be collected. Try again when they have run."
+    return Refused(errors.QueueFull(detail, session_id=session.id, retry_after_s=5))
+
+
+def _substitute(session: Session, when_busy: WhenBusy, given: Given) -> Substitute | None:
+    """What is done instead of what was asked for, where the agent can't do that to the turn that runs."""
+    if session.running is None:
+        return None
+    if when_busy == "steer" and not given.can_steer:
+        return "queue"
+    return "interrupt" if when_busy == "rollback" and not given.can_roll_back else None
+
+
 def _busy(session: Session) -> errors.Busy:
     running, waits = session.running, session.inbox[:1]
     first = running.messages[:1] if running else waits
-    since = running.turn.started_at if running else waits[0].accepted_at
+    since = running.turn.started_at if running else waits[0].accepted_at if waits else session.paused_at or 0
     holder = {
         "turn_id": running.turn.id if running else None,
         "message_id": first[0].id if first else None,
         "since": rfc3339(since),
     }
-    detail = f"Session {_name(session)} is busy with another message. Wait for it, or send with another when_busy."
+    busy = "busy with another message" if running or waits else "paused"
+    detail = f"Session {_name(session)} is {busy}. Wait, or send with another when_busy."
     return errors.Busy(detail, session_id=session.id, holder=holder, retry_after_s=1)
 
 
@@ -211,6 +216,40 @@ def _reorder(session: Session, command: c.ReorderQueue, _given: Given) -> Decisi
     return () if list(command.order) == waiting else (e.QueueReordered(order=command.order),)
 
 
+def _pause(session: Session, _command: c.PauseQueue, _given: Given) -> Decision:
+    return () if session.paused_at else (e.QueuePaused(),)
+
+
+def _continue(session: Session, _command: c.ContinueQueue, _given: Given) -> Decision:
+    return (e.QueueContinued(),) if session.paused_at else ()
+
+
+def _cancel_message(session: Session, command: c.CancelMessage, _given: Given) -> Decision:
+    running, waiting = session.running, session.waiting(command.message_id)
+    if waiting and not waiting.steering:
+        return (e.MessageEnded(message_id=waiting.id, state="cancelled"),)
+    runs = [message for message in running.messages if message.id == command.message_id] if running else []
+    if running is None or not runs:
+        return Refused(_not_editable(command.message_id))
+    if deadlines.alone(running, runs):
+        return _cancel(session, "cancel")
+    if running.cancelling:
+        return ()
+    return (e.MessageEnded(message_id=command.message_id, turn_id=running.turn.id, state="cancelled"),)
+
+
+def _cancel_queue(session: Session, _command: c.CancelQueue, _given: Given) -> Decision:
+    return tuple(_cancelled(message for message in session.inbox if not message.steering))
+
+
+def _cancelled(waiting: Iterable[Message]) -> Iterable[e.MessageEnded]:
+    return (e.MessageEnded(message_id=message.id, state="cancelled") for message in waiting)
+
+
+def _time_passed(session: Session, _command: c.TimePassed, given: Given) -> Decision:
+    return deadlines.end_late(session, given.now)
+
+
 # The session
 
 
@@ -254,19 +293,17 @@ def _delete(session: Session, _command: c.DeleteSession, _given: Given) -> Decis
 
 
 def _start(session: Session, command: c.StartTurn, given: Given) -> Decision:
-    if session.lifecycle != "active" or session.running or not session.inbox:
+    due = None if session.running else may_start_at(session, given.rules, given.now)
+    if due is None or due > given.now:
         return ()
-    batch = next_batch(session.inbox, given.rules)
-    delivered_as = "collect" if batch[0].when_busy == "collect" else "turn"
-    ids = tuple(message.id for message in batch)
-    return (e.TurnStarted(turn_id=command.turn_id, message_ids=ids, delivered_as=delivered_as),)
-
-
-def next_batch(inbox: tuple[Message, ...], rules: Rules) -> tuple[Message, ...]:
-    """What the next turn answers: the message at the front, and with a `collect` one all that wait to be collected."""
-    if inbox[0].when_busy != "collect":
-        return inbox[:1]
-    return tuple(message for message in inbox if message.when_busy == "collect")[: rules.collect_max]
+    batch = next_batch(session, given.rules)
+    started = e.TurnStarted(
+        turn_id=command.turn_id,
+        message_ids=tuple(message.id for message in batch.messages),
+        delivered_as="collect" if batch.messages[0].when_busy == "collect" else "turn",
+        shortened=tuple(message.id for message in batch.shortened),
+    )
+    return (started,)
 
 
 def _steer(session: Session, command: c.SteerTurn, _given: Given) -> Decision:
@@ -278,16 +315,17 @@ def _cancel_turn(session: Session, command: c.CancelTurn, _given: Given) -> Deci
     if not session.running or session.running.turn.id != command.turn_id:
         detail = f"Turn {command.turn_id} has ended; there is nothing to cancel."
         return Refused(errors.TurnEnded(detail, turn_id=command.turn_id, session_id=session.id))
-    return _cancel(session, command.reason)
+    waiting = _cancelled(session.inbox) if command.queue else ()
+    return (*_cancel(session, command.reason), *waiting)
 
 
-def _cancel(session: Session, reason: CancelReason, *, rollback: bool = False) -> Events:
+def _cancel(session: Session, reason: CancelReason, *, rollback: bool = False, again: Again | None = None) -> Events:
     """The intent to stop what runs, where something does and that is not under way already."""
     running = session.running
     if not running or (running.cancelling and (running.rollback or not rollback)):
         return ()
     asked = _expire(session, reason)
-    return (e.TurnCancelRequested(turn_id=running.turn.id, reason=reason, rollback=rollback), *asked)
+    return (e.TurnCancelRequested(turn_id=running.turn.id, reason=reason, rollback=rollback, again=again), *asked)
 
 
 def _expire(session: Session, reason: str) -> Events:
@@ -392,9 +430,12 @@ def _ended(session: Session, command: c.AgentEnded, _given: Given) -> Decision:
 
 def _settle(session: Session, running: Running, *, error: Problem | None, usage: Usage | None = None) -> Events:
     """End the turn as what it came to: a cancel that is on disk outweighs whatever the agent says after it."""
+    if running.cancelling == "shutdown":
+        return _end_turn(running, session, "interrupted", usage=usage, again=_requeued(running, running.again))
+    if running.cancelling == "deadline":
+        return _end_turn(running, session, "failed", error=deadlines.RUNNING, usage=usage)
     if running.cancelling:
-        state = "interrupted" if running.cancelling == "shutdown" else "cancelled"
-        return _end_turn(running, session, state, usage=usage)
+        return _end_turn(running, session, "cancelled", usage=usage)
     return _end_turn(running, session, "failed" if error else "completed", error=error, usage=usage)
 
 
@@ -457,25 +498,29 @@ def _host_died(session: Session, command: c.HostDied, given: Given) -> Decision:
         return gone
     if running.cancelling:
         return (*gone, *_settle(session, running, error=None))
-    again = _try_again(running, command, given.rules)
+    again = _requeued(running, _again(running, command, given.rules))
     return (*gone, *_end_turn(running, session, "interrupted", again=again))
 
 
-def _try_again(running: Running, command: c.HostDied, rules: Rules) -> Events:
-    """The turn's messages back at the front of the queue, where `on_crash` wants it and it is safe; else nothing."""
+def _again(running: Running, command: c.HostDied | c.ShutDown, rules: Rules) -> Again | None:
+    """What becomes of a turn's messages when the host's end cuts it short, where `on_crash` wants it and it is safe."""
     if any(message.attempts >= rules.attempts_max for message in running.messages):
-        return ()
-    untouched = not running.touched and command.on_crash in ("retry_if_untouched", "resume")
-    resumed = running.touched and command.on_crash == "resume" and command.can_resume
-    if not untouched and not resumed:
-        return ()
-    return tuple(e.MessageRequeued(message_id=m.id, resumed=resumed) for m in reversed(running.messages))
+        return None
+    if not running.touched:
+        return "anew" if command.on_crash in ("retry_if_untouched", "resume") else None
+    return "resumed" if command.on_crash == "resume" and command.can_resume else None
 
 
-def _shut_down(session: Session, _command: c.ShutDown, _given: Given) -> Decision:
-    if session.running is None:
+def _requeued(running: Running, again: Again | None) -> Events:
+    """The turn's messages back at the front of the queue, if they are to run again; else nothing."""
+    if again is None:
         return ()
-    return _cancel(session, "shutdown")
+    return tuple(e.MessageRequeued(message_id=m.id, resumed=again == "resumed") for m in reversed(running.messages))
+
+
+def _shut_down(session: Session, command: c.ShutDown, given: Given) -> Decision:
+    running = session.running
+    return _cancel(session, "shutdown", again=_again(running, command, given.rules)) if running else ()
 
 
 def _name(session: Session) -> str:
@@ -488,6 +533,11 @@ _DECIDERS: dict[type[c.Command], Callable[[Session, Any, Given], Decision]] = {
     c.EditMessage: _edit,
     c.WithdrawMessage: _withdraw,
     c.ReorderQueue: _reorder,
+    c.CancelMessage: _cancel_message,
+    c.CancelQueue: _cancel_queue,
+    c.PauseQueue: _pause,
+    c.ContinueQueue: _continue,
+    c.TimePassed: _time_passed,
     c.PatchSession: _patch,
     c.StopSession: _stop,
     c.ResumeSession: _resume,

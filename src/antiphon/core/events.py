@@ -8,8 +8,18 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
 
-from antiphon.core.session import Problem, Usage, Value
-from antiphon.core.words import CancelReason, Delivery, MessageState, Origin, SessionStatus, TurnState, WhenBusy
+from antiphon.core.session import Deadline, Problem, Usage, Value
+from antiphon.core.words import (
+    Again,
+    CancelReason,
+    Delivery,
+    MessageState,
+    Origin,
+    SessionStatus,
+    Substitute,
+    TurnState,
+    WhenBusy,
+)
 
 
 class Event(Value, frozen=True, kw_only=True):
@@ -70,6 +80,18 @@ class QueueReordered(Event, frozen=True, kw_only=True):
     order: tuple[str, ...]
 
 
+class QueuePaused(Event, frozen=True, kw_only=True):
+    """From here on messages are accepted and none is begun."""
+
+    TYPE: ClassVar[str] = "queue.paused"
+
+
+class QueueContinued(Event, frozen=True, kw_only=True):
+    """From here on what waits runs again, in its order."""
+
+    TYPE: ClassVar[str] = "queue.continued"
+
+
 class MessageAccepted(Event, frozen=True, kw_only=True):
     """`digest` is of the body, for the idempotency key; `place` is the index in the inbox at which it waits."""
 
@@ -82,6 +104,9 @@ class MessageAccepted(Event, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     digest: str | None = None
     sender: str | None = None
+    deadline: Deadline | None = None
+    substitute: Substitute | None = None
+    """What is done instead, where it is known already that the agent can't do what `when_busy` asks for."""
 
 
 class MessageEdited(Event, frozen=True, kw_only=True):
@@ -107,7 +132,8 @@ class MessageRequeued(Event, frozen=True, kw_only=True):
 
 
 class MessageEnded(Event, frozen=True, kw_only=True):
-    """The one end of a message."""
+    """The one end of a message. One that ends while its turn goes on for others leaves it: it alone ran out of time, or
+    was cancelled."""
 
     TYPE: ClassVar[str] = "message.ended"
     message_id: str
@@ -124,6 +150,8 @@ class TurnStarted(Event, frozen=True, kw_only=True):
     message_ids: tuple[str, ...]
     delivered_as: Delivery = "turn"
     origin: Origin = "message"
+    shortened: tuple[str, ...] = ()
+    """Of these the agent gets the beginning only: more were collected than one turn answers in full."""
 
 
 class TurnText(Event, frozen=True, kw_only=True):
@@ -195,6 +223,8 @@ class TurnCancelRequested(Event, frozen=True, kw_only=True):
     turn_id: str
     reason: CancelReason
     rollback: bool = False
+    again: Again | None = None
+    """What `on_crash` makes of its messages when a shutdown cuts it short; None where they end with it."""
 
 
 class TurnEnded(Event, frozen=True, kw_only=True):

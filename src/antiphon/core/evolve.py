@@ -10,6 +10,7 @@ from antiphon.core import events as e
 from antiphon.core.merge import merged
 from antiphon.core.session import AgentRun, Message, Permission, Running, Session, Turn, Usage
 from antiphon.core.table import NEW, ImpossibleEvent, move
+from antiphon.core.words import Substitute
 
 EDITABLE = ("title", "labels", "model", "settings", "when_busy", "cwd")
 """What a person can edit. The two objects among them merge; the others are replaced."""
@@ -126,6 +127,9 @@ def _accepted(session: Session, event: e.MessageAccepted, at: int) -> Change:
         sequence=session.sequence + 1,
         when_busy=event.when_busy,
         accepted_at=at,
+        sender=event.sender,
+        deadline=event.deadline,
+        substitute=event.substitute,
     )
     inbox = (*session.inbox[: event.place], message, *session.inbox[event.place :])
     return Change(replace(session, inbox=inbox, active_at=at, message_at=at), (message,))
@@ -134,7 +138,12 @@ def _accepted(session: Session, event: e.MessageAccepted, at: int) -> Change:
 def _edited(session: Session, event: e.MessageEdited, _at: int) -> Change:
     message = _waiting(session, event.message_id, event)
     resumed = message.resumed and event.text is None  # the agent has the old text only
-    edited = replace(message, when_busy=event.when_busy or message.when_busy, resumed=resumed)
+    edited = replace(
+        message,
+        when_busy=event.when_busy or message.when_busy,
+        resumed=resumed,
+        substitute=None if event.when_busy else message.substitute,
+    )
     return Change(replace(session, inbox=_swap(session.inbox, edited)), (edited,))
 
 
@@ -153,14 +162,32 @@ def _requeued(session: Session, event: e.MessageRequeued, _at: int) -> Change:
 
 
 def _message_ended(session: Session, event: e.MessageEnded, at: int) -> Change:
-    message = _named((*session.ending, *session.inbox), event.message_id, event)
+    running = session.running
+    in_turn = running.messages if running else ()
+    message = _named((*session.ending, *session.inbox, *in_turn), event.message_id, event)
     if message.turn_id != event.turn_id:
         raise ImpossibleEvent(f"{message.id} is of {message.turn_id}: no end by {event.turn_id} can happen")
     state = move("message", message.state, f"{event.TYPE}:{event.state}")
     ended = replace(message, state=state, error=event.error, ended_at=at, steering=False)
+    if running and message in in_turn:
+        ended = replace(ended, left_at=session.sequence + 1, usage=running.turn.usage or Usage())
+        left = replace(running, messages=_without(in_turn, ended.id))
+        return Change(replace(session, running=left), (ended,))
     return Change(
         replace(session, ending=_without(session.ending, ended.id), inbox=_without(session.inbox, ended.id)), (ended,)
     )
+
+
+def _paused(session: Session, event: e.QueuePaused, at: int) -> Change:
+    if session.paused_at:
+        raise ImpossibleEvent(f"{session.id} is paused already: {event.TYPE} cannot happen")
+    return Change(replace(session, paused_at=at))
+
+
+def _continued(session: Session, event: e.QueueContinued, _at: int) -> Change:
+    if not session.paused_at:
+        raise ImpossibleEvent(f"{session.id} is not paused: {event.TYPE} cannot happen")
+    return Change(replace(session, paused_at=None))
 
 
 def _reordered(session: Session, event: e.QueueReordered, _at: int) -> Change:
@@ -186,6 +213,7 @@ def _turn_started(session: Session, event: e.TurnStarted, at: int) -> Change:
             started_at=at,
             attempts=message.attempts + 1,
             resumed=message.resumed and message.generation == session.generation,
+            substitute=_at_start(message, event),
         )
         for message in (_named(session.inbox, id, event) for id in event.message_ids)
     )
@@ -202,6 +230,12 @@ def _turn_started(session: Session, event: e.TurnStarted, at: int) -> Change:
     running = Running(turn=turn, messages=messages, heard_at=at)
     after = replace(session, running=running, inbox=inbox, turns=session.turns + 1, active_at=at)
     return Change(after, (turn, *messages))
+
+
+def _at_start(message: Message, event: e.TurnStarted) -> Substitute | None:
+    if message.id in event.shortened:
+        return "summary"
+    return None if message.substitute == "summary" else message.substitute  # of a turn that a crash cut short
 
 
 def _said(session: Session, event: Any, at: int) -> Change:
@@ -247,6 +281,7 @@ def _steered(session: Session, event: e.TurnSteered, at: int) -> Change:
         started_at=at,
         steering=False,
         attempts=message.attempts + 1,
+        substitute=None,
     )
     turn = replace(running.turn, message_ids=(*running.turn.message_ids, steered.id))
     running = replace(running, turn=turn, messages=(*running.messages, steered), touched=True, heard_at=at)
@@ -255,7 +290,8 @@ def _steered(session: Session, event: e.TurnSteered, at: int) -> Change:
 
 def _steer_declined(session: Session, event: e.TurnSteerDeclined, _at: int) -> Change:
     _running(session, event)
-    message = replace(_waiting(session, event.message_id, event), steering=False, declined_by=event.turn_id)
+    waiting = _waiting(session, event.message_id, event)
+    message = replace(waiting, steering=False, declined_by=event.turn_id, substitute="queue")
     return Change(replace(session, inbox=_swap(session.inbox, message)), (message,))
 
 
@@ -263,7 +299,10 @@ def _cancel_requested(session: Session, event: e.TurnCancelRequested, _at: int) 
     running = _running(session, event)
     move("turn", "cancelling" if running.cancelling else "running", event.TYPE)
     running = replace(
-        running, cancelling=running.cancelling or event.reason, rollback=running.rollback or event.rollback
+        running,
+        cancelling=running.cancelling or event.reason,
+        rollback=running.rollback or event.rollback,
+        again=running.again or event.again,
     )
     return Change(replace(session, running=running))
 
@@ -282,7 +321,11 @@ def _turn_ended(session: Session, event: e.TurnEnded, at: int) -> Change:
         rolled_back=running.rollback,
     )
     ending = tuple(replace(message, usage=usage or Usage()) for message in running.messages)
-    parked = tuple(replace(message, steering=False) for message in session.inbox if message.steering)
+    parked = tuple(
+        replace(message, steering=False, substitute="queue")
+        for message in session.inbox
+        if message.when_busy == "steer" and (message.steering or not message.substitute)
+    )
     inbox = session.inbox
     for message in parked:
         inbox = _swap(inbox, message)
@@ -411,6 +454,8 @@ _EVOLVERS: dict[type[e.Event], Callable[[Session, Any, int], Change]] = {
     e.SessionResumed: _lifecycle,
     e.SessionDeleted: _deleted,
     e.QueueReordered: _reordered,
+    e.QueuePaused: _paused,
+    e.QueueContinued: _continued,
     e.MessageAccepted: _accepted,
     e.MessageEdited: _edited,
     e.MessageWithdrawn: _withdrawn,

@@ -6,12 +6,14 @@ from typing import Any
 import msgspec
 
 from antiphon.core.words import (
+    Again,
     CancelReason,
     Delivery,
     Lifecycle,
     MessageState,
     Origin,
     SessionStatus,
+    Substitute,
     TurnState,
     WhenBusy,
 )
@@ -40,6 +42,14 @@ class Problem(Value, frozen=True, kw_only=True):
 
     code: str
     detail: str
+
+
+class Deadline(Value, frozen=True, kw_only=True):
+    """For how long (ms) a message may wait for its first turn, run in one, and be on its way in all; None for ever."""
+
+    waiting_ms: int | None = None
+    running_ms: int | None = None
+    total_ms: int | None = None
 
 
 class Message(Value, frozen=True, kw_only=True):
@@ -71,6 +81,32 @@ class Message(Value, frozen=True, kw_only=True):
     """How many turns were started for it: more than one only after a crash."""
     resumed: bool = False
     """Its turn was cut by a crash and the agent still has it: the next prompt asks to go on, not anew."""
+    sender: str | None = None
+    """Who sent it, in the words of the client that did, else the name of that client's token."""
+    deadline: Deadline | None = None
+    substitute: Substitute | None = None
+    """What is done, or was done, instead of what `when_busy` asks for."""
+    left_at: int | None = None
+    """The session's sequence when it ended before its turn did; its reply is what the turn had said until then."""
+
+    @property
+    def deadline_at(self) -> int | None:
+        """When (ms) its deadline passes as it stands: what limits it in all, and what limits its waiting or running.
+
+        Waiting is limited until its first turn only: what a crash makes wait again did not wait too long.
+        """
+        if self.deadline is None:
+            return None
+        limits = [(self.accepted_at, self.deadline.total_ms)]
+        if self.started_at is not None:
+            limits.append((self.started_at, self.deadline.running_ms))
+        elif not self.attempts:
+            limits.append((self.accepted_at, self.deadline.waiting_ms))
+        return min((since + limit for since, limit in limits if limit is not None), default=None)
+
+    def part_of(self, turn: "Turn") -> "Turn":
+        """Its turn, as far as it was there: whose reply is this message's."""
+        return msgspec.structs.replace(turn, last_sequence=self.left_at) if self.left_at else turn
 
 
 class Turn(Value, frozen=True, kw_only=True):
@@ -117,6 +153,8 @@ class Running(Value, frozen=True, kw_only=True):
     messages: tuple[Message, ...] = ()
     cancelling: CancelReason | None = None
     rollback: bool = False
+    again: Again | None = None
+    """What the session's `on_crash` makes of its messages once the agent has stopped for a shutdown."""
     touched: bool = False
     """Something was heard from the agent in this turn: text, a thought, a tool, a question."""
     heard_at: int
@@ -153,6 +191,8 @@ class Session(Value, frozen=True, kw_only=True):
     when_busy: WhenBusy | None = None
     settings: dict[str, Any] = {}
     lifecycle: Lifecycle = "active"
+    paused_at: int | None = None
+    """Since when a person lets no turn start; messages are accepted and wait."""
     running: Running | None = None
     ending: tuple[Message, ...] = ()
     """Messages whose turn has ended in the commit that is being made; always empty between commits."""
@@ -181,7 +221,7 @@ class Session(Value, frozen=True, kw_only=True):
             if now is not None and now - self.running.heard_at > patience_s * 1000:
                 return "stalled"
             return "running"
-        if self.inbox:
+        if self.inbox and not self.paused_at:
             return "starting"
         if self.last_turn == "failed":
             return "errored"
@@ -191,6 +231,11 @@ class Session(Value, frozen=True, kw_only=True):
     def unsettled(self) -> bool:
         """Whether a host that starts must look at this session: something runs, waits or was left behind."""
         return self.lifecycle != "deleted" and bool(self.running or self.inbox or self.agent_run or self.permissions)
+
+    @property
+    def may_run(self) -> bool:
+        """Whether something waits that runs as soon as its time and a place for its agent have come."""
+        return bool(self.inbox) and self.lifecycle == "active" and not self.paused_at
 
     @property
     def steerable(self) -> tuple[Message, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from antiphon.core.collecting import check_collecting
 from antiphon.core.reset import check_reset
 from antiphon.core.words import OnCrash
 
@@ -17,6 +18,8 @@ def unusable(settings: Mapping[str, Any]) -> str | None:
         return f"`settings.on_crash` must be one of {', '.join(get_args(OnCrash))}."
     if patience_s is not None and not _is_positive(patience_s):
         return "`settings.stall_after_s` must be a number of seconds above 0."
+    if flaw := check_collecting(settings):
+        return flaw
     flaw = check_reset(reset) if reset is not None else None
     return f"{flaw}; null takes a field away." if flaw else None
 

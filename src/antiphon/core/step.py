@@ -32,6 +32,11 @@ class Step:
         self._given = given
         self._session_id = session_id
 
+    @property
+    def now(self) -> int:
+        """The time at which all of it is decided, ms."""
+        return self._given.now
+
     def take(self, command: c.Command) -> Taken:
         """Decide a command on the session as it stands now and fold in what follows.
 

@@ -37,6 +37,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("message", "queued", "turn.steered", "running"),
     Transition("message", "queued", "message.ended:withdrawn", "withdrawn"),
     Transition("message", "queued", "message.ended:cancelled", "cancelled"),
+    Transition("message", "queued", "message.ended:failed", "failed"),
     Transition("message", "running", "message.requeued", "queued"),
     Transition("message", "running", "message.ended:answered", "answered"),
     Transition("message", "running", "message.ended:failed", "failed"),
@@ -50,6 +51,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("turn", "running", "turn.ended:failed", "failed"),
     Transition("turn", "running", "turn.ended:cancelled", "cancelled"),
     Transition("turn", "running", "turn.ended:interrupted", "interrupted"),
+    Transition("turn", "cancelling", "turn.ended:failed", "failed"),
     Transition("turn", "cancelling", "turn.ended:cancelled", "cancelled"),
     Transition("turn", "cancelling", "turn.ended:interrupted", "interrupted"),
     # A question to a person: answered once, or it falls away with its turn.

@@ -11,9 +11,13 @@ from msgspec.structs import replace
 from antiphon.core import commands as c
 from antiphon.core import errors
 from antiphon.core import events as e
+from antiphon.core.collecting import may_start_at
+from antiphon.core.deadlines import next_deadline
 from antiphon.core.decide import Given, Refused, Repeated
 from antiphon.core.session import Message, Permission, Session, Turn
 from antiphon.core.step import Step, Taken
+from antiphon.core.words import OnCrash
+from antiphon.host.alarm import Alarm
 from antiphon.host.context import Context
 from antiphon.host.driver import Driver
 from antiphon.host.tasks import Tasks
@@ -59,11 +63,13 @@ class Accepted(msgspec.Struct, frozen=True):
         session: The session after it, and after what was committed with it.
         message: The message that it made, likewise.
         repeats: The id of the message that was made of it before.
+        ended: The ids of the messages that it ended at once.
     """
 
     session: Session
     message: Message | None = None
     repeats: str | None = None
+    ended: tuple[str, ...] = ()
 
 
 class SessionActor:
@@ -86,6 +92,7 @@ class SessionActor:
         self._room.set()
         self._watchers: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self._tasks = Tasks(f"actor:{session_id}")
+        self._alarm = Alarm(context.clock, self._tasks, self.wake)
         self._driver = Driver(session_id, self, context)
         self._texts: dict[str, list[str]] = {}
         self._written: dict[str, NewText] = {}
@@ -161,11 +168,18 @@ class SessionActor:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing runs, waits to run or lies undecided. In a session that can't be read nothing can run."""
+        """Whether nothing runs, could run now or lies undecided. In a session that can't be read nothing can run."""
         if self._mailbox or self._busy or not (self._loaded or self._lost):
             return False
         session = None if self._lost else self.session
-        return session is None or not (session.running or (session.inbox and session.lifecycle == "active"))
+        return session is None or not (session.running or self._may_start(session))
+
+    def _may_start(self, session: Session) -> bool:
+        """Whether something waits whose time has come. What is collected, or waits in a paused queue, has time yet."""
+        return session.may_run and self._may_start_now(session, self._context.clock.now())
+
+    def _may_start_now(self, session: Session, now: int) -> bool:
+        return may_start_at(session, self._context.settings.rules, now) == now
 
     @property
     def crowded(self) -> bool:
@@ -197,7 +211,8 @@ class SessionActor:
     @property
     def asleep(self) -> bool:
         """Whether this actor could be forgotten: it holds nothing that the store does not."""
-        return self.at_rest and self._driver.away and not self._watchers and not self._wants_agent
+        busy = self._watchers or self._wants_agent or self._alarm.at
+        return self.at_rest and self._driver.away and not busy
 
     def let_go(self) -> None:
         """Let the idle agent go."""
@@ -336,9 +351,12 @@ class SessionActor:
     def _settle(self) -> None:
         """After a step: give back a place that is not needed, and tell those who wait for a change."""
         session = None if self._lost else self.session
-        waits = bool(session and session.inbox and session.lifecycle == "active") or self._wants_agent
-        if self._driver.away and not waits and not (session and session.running):
-            self._context.places.give_back(self)
+        self._alarm.set(self._due(session) if session else None)
+        if self._driver.away and not (session and session.running):
+            if not (self._wants_agent or (session and self._may_start(session))):
+                self._context.places.give_back(self)
+            elif self._context.places.waits(self):
+                self._context.places.vacate(self)
         if self.idle:
             self._context.places.make_room()
         watchers, self._watchers = self._watchers, []
@@ -349,6 +367,12 @@ class SessionActor:
                 future.set_result(None)
             else:
                 self._watchers.append((true, future))
+
+    def _due(self, session: Session) -> int | None:
+        """When to look again although nobody says anything: a deadline passes, or a burst has ended."""
+        deadline, now = next_deadline(session), self._context.clock.now()
+        start = None if session.running else may_start_at(session, self._context.settings.rules, now)
+        return start if start is not None and now < start and (deadline is None or start < deadline) else deadline
 
     async def _carry_out(self, batch: list[Pending]) -> None:
         """Decide and commit a batch, however often others come first; then let the world know."""
@@ -432,6 +456,8 @@ class SessionActor:
         step, taken = Step(self.session, given, session_id=self.session_id), list[Taken]()
         if self.session and not self._settled:
             step.take(self._host_died(self.session))
+        if step.session and (deadline := next_deadline(step.session)) is not None and deadline <= given.now:
+            step.take(c.TimePassed())
         for pending in batch:
             command = pending.command
             if isinstance(command, c.SendMessage) and command.idempotency_key:
@@ -447,16 +473,28 @@ class SessionActor:
     def _given(self) -> Given:
         """What this step's decisions are made under."""
         agent = self._context.agents.get(self.session.agent) if self.session else None
-        can_roll_back = agent is None or agent.capabilities.rollback
-        return Given(now=self._context.clock.now(), rules=self._context.settings.rules, can_roll_back=can_roll_back)
+        return Given(
+            now=self._context.clock.now(),
+            rules=self._context.settings.rules,
+            can_roll_back=agent is None or agent.capabilities.rollback,
+            can_steer=agent is None or agent.capabilities.steer,
+        )
 
     def _host_died(self, session: Session) -> c.HostDied:
         """What this actor takes first of all, before it has begun anything: nothing that runs is its own."""
+        return c.HostDied(on_crash=self._on_crash(session), can_resume=self._can_resume(session))
+
+    def shut_down(self) -> None:
+        """Cut the running turn short: the host goes down."""
+        if session := self.session:
+            self.tell(c.ShutDown(on_crash=self._on_crash(session), can_resume=self._can_resume(session)))
+
+    def _on_crash(self, session: Session) -> OnCrash:
+        return session.settings.get("on_crash", self._context.settings.on_crash)
+
+    def _can_resume(self, session: Session) -> bool:
         agent = self._context.agents.get(session.agent)
-        return c.HostDied(
-            on_crash=session.settings.get("on_crash", self._context.settings.on_crash),
-            can_resume=bool(agent and agent.capabilities.resume and session.resume_token),
-        )
+        return bool(agent and agent.capabilities.resume and session.resume_token)
 
     async def _with_prior(self, command: c.SendMessage, key: str) -> c.SendMessage:
         """The command with what its idempotency key was spent on before this step; within it the step sees to that."""
@@ -465,7 +503,7 @@ class SessionActor:
 
     def _start_turn(self, step: Step) -> None:
         session, context = step.session, self._context
-        if session is None or session.lifecycle != "active" or session.running or not session.inbox:
+        if session is None or session.running or not self._may_start_now(session, step.now):
             return
         if context.draining or not self._driver.ready(session) or not context.places.take(self):
             return
@@ -523,7 +561,8 @@ class SessionActor:
             repeats = outcome.message_id if isinstance(outcome, Repeated) else None
             made = step.records.get(getattr(pending.command, "message_id", "")) if repeats is None else None
             message = made if isinstance(made, Message) else None
-            pending.answer.set_result(Accepted(self.session, message, repeats))
+            ended = () if isinstance(outcome, Repeated) else _ended_by(outcome)
+            pending.answer.set_result(Accepted(self.session, message, repeats, ended))
 
     def _remember(self, step: Step) -> None:
         """Keep the running turn's text at hand, and hand the receipts of ended messages to those who wait."""
@@ -551,6 +590,8 @@ class SessionActor:
     def _hand_over(self, message: Message, step: Step, *, deleted: bool) -> None:
         pieces = self._texts.get(message.turn_id or "")
         turn = step.records.get(message.turn_id or "")
+        if message.left_at and step.session and step.session.running and not deleted:
+            pieces, turn = None, step.session.running.turn
         if pieces is None and isinstance(turn, Turn) and not deleted:
             self._tasks.start(self._read_and_hand_over(message, turn), "hand_over")
             return
@@ -561,7 +602,7 @@ class SessionActor:
 
     async def _read_and_hand_over(self, message: Message, turn: Turn) -> None:
         try:
-            reply = await self._context.store.reply(turn)
+            reply = await self._context.store.reply(message.part_of(turn))
         except errors.StoreUnavailable:
             self._context.fanout.unread(message.id)
         else:
@@ -591,6 +632,10 @@ def new_texts(events: Iterable[e.Event]) -> tuple[NewText, ...]:
             before = texts.get(event.message_id) or NewText(message_id=event.message_id, text="")
             texts[event.message_id] = replace(before, text=event.text)
     return tuple(texts.values())
+
+
+def _ended_by(events: Iterable[e.Event]) -> tuple[str, ...]:
+    return tuple(event.message_id for event in events if isinstance(event, e.MessageEnded))
 
 
 def _unknown(error: errors.StoreUnavailable) -> errors.StoreUnavailable:

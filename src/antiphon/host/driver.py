@@ -21,6 +21,7 @@ from antiphon.core.errors import StoreUnavailable
 from antiphon.core.session import Message, Running, Session
 from antiphon.host.attachments import file_part
 from antiphon.host.context import Context
+from antiphon.host.shortening import shortened
 from antiphon.host.tasks import Tasks
 from antiphon.ports import agent as port
 from antiphon.ports.store import NewText, StoreDamaged, StoredMessage
@@ -296,6 +297,8 @@ class Driver:
         Raises:
             OpenFailed: A file that came inside it can't be written down.
         """
+        if message.substitute == "summary" and not message.resumed:
+            return [port.Part(text=shortened(written.text, written.files), message_id=message.id)]
         text = port.Part(text=RESUMED if message.resumed else written.text, message_id=message.id)
         if not written.files:
             return [text]

@@ -139,7 +139,7 @@ class Host(Following):
         self.context.grace_s = min(HURRIED_GRACE_S, self.context.grace_s)
         self.context.patience_s = min(1.0, self.context.patience_s)
         for actor in self._busy():
-            actor.tell(c.ShutDown())
+            actor.shut_down()
         await self._wait_for_turns(self.context.grace_s + self.context.patience_s + 2)
         self._closing = True
         await self._tasks.close()
@@ -476,16 +476,54 @@ class Host(Following):
         session = await self._ask(ref, c.ReorderQueue(order=order))
         return await self.queue(session.id)
 
+    async def pause_queue(self, ref: str) -> SessionView:
+        """See `Service.pause_queue`."""
+        return self.shown(await self._ask(ref, c.PauseQueue()))
+
+    async def continue_queue(self, ref: str) -> SessionView:
+        """See `Service.continue_queue`."""
+        return self.shown(await self._ask(ref, c.ContinueQueue()))
+
+    async def cancel_queue(self, ref: str) -> Page:
+        """See `Service.cancel_queue`."""
+        session_id = await self.resolve(ref)
+        try:
+            accepted = await self.actor(session_id).ask(c.CancelQueue())
+        except errors.NotFound as error:
+            raise _named(error, ref) from None
+        ended = [await self.receipt(message_id) for message_id in accepted.ended]
+        return Page(items=tuple(ended), next_cursor=None)
+
+    async def cancel_message(self, message_id: str) -> Cancelled:
+        """See `Service.cancel_message`."""
+        session_id = await self._session_of(message_id)
+        actor = self.actor(session_id)
+        try:
+            accepted = await actor.ask(c.CancelMessage(message_id=message_id))
+        except errors.NotEditable:
+            now = await self.receipt(message_id)
+            if now.state != "cancelled":
+                raise
+            return Cancelled(turn_id=now.turn_id, state=now.state, confirmed=True)
+        now = await self.receipt(message_id)
+        turn_id = now.turn_id
+        if accepted.ended:
+            return Cancelled(turn_id=turn_id, state=now.state, confirmed=turn_id is None, message_ids=accepted.ended)
+        confirmed = turn_id is None or await self._bounded(actor, lambda: not actor.runs(turn_id))
+        now = await self.receipt(message_id)
+        return Cancelled(turn_id=turn_id, state=now.state, confirmed=confirmed)
+
     # Turns
 
-    async def cancel_turn(self, turn_id: str) -> Cancelled:
+    async def cancel_turn(self, turn_id: str, *, queue: bool = False) -> Cancelled:
         """See `Service.cancel_turn`."""
         turn = await self._turn(turn_id)
         actor = self.actor(turn.session_id)
-        await actor.ask(c.CancelTurn(turn_id=turn_id))
+        accepted = await actor.ask(c.CancelTurn(turn_id=turn_id, queue=queue))
         confirmed = await self._bounded(actor, lambda: not actor.runs(turn_id))
         now = await self.context.store.turn(turn_id)
-        return Cancelled(turn_id=turn_id, state=now.state if now else "cancelled", confirmed=confirmed)
+        state = now.state if now else "cancelled"
+        return Cancelled(turn_id=turn_id, state=state, confirmed=confirmed, message_ids=accepted.ended)
 
     async def wait_turn(self, turn_id: str, seconds: float | None) -> TurnView:
         """See `Service.wait_turn`."""

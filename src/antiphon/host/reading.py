@@ -98,7 +98,7 @@ class Reading:
         if message.state == "queued":
             return await self._queued(message)
         turn = await self.context.store.turn(message.turn_id) if message.turn_id else None
-        reply = await self.context.store.reply(turn) if turn else None
+        reply = await self.context.store.reply(message.part_of(turn)) if turn else None
         if message.turn_id and reply is None and await self.context.store.message(message.id) is None:
             raise NotFound("message", message.id)  # its session was deleted while this was read
         return receipt(message, reply=reply, position=None, waiting_for=None)

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from antiphon.core.session import Deadline
 from antiphon.host.views import (
     AgentView,
     Cancelled,
@@ -39,6 +40,7 @@ class NewMessage(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     digest: str | None = None
     sender: str | None = None
+    deadline: Deadline | None = None
 
 
 class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +125,29 @@ class Service(Protocol):
         """Reorder what waits; `order` names every waiting message once. Answers the queue's receipts in order."""
         ...
 
+    async def pause_queue(self, ref: str) -> SessionView:
+        """Let no turn start: what runs goes on, what comes waits. Also across restarts, until `continue_queue`."""
+        ...
+
+    async def continue_queue(self, ref: str) -> SessionView:
+        """Let what waits run again, in its order."""
+        ...
+
+    async def cancel_queue(self, ref: str) -> Page:
+        """End all that waits as cancelled, and answer its receipts. The running turn goes on."""
+        ...
+
+    async def cancel_message(self, message_id: str) -> Cancelled:
+        """Cancel a message that waits or runs; one that was cancelled already is answered likewise.
+
+        A turn that answers no other message is cancelled, and this returns once its agent has stopped, or was killed.
+        One that does goes on for the others: then `confirmed` is false.
+
+        Raises:
+            NotEditable: It has ended, or was just handed to the agent as a steer.
+        """
+        ...
+
     async def queue(self, ref: str) -> Page:
         """The receipts of what waits, in order."""
         ...
@@ -135,8 +160,11 @@ class Service(Protocol):
 
     async def wait_turn(self, turn_id: str, seconds: float | None) -> TurnView: ...
 
-    async def cancel_turn(self, turn_id: str) -> Cancelled:
-        """Cancel that turn and no other; returns once its agent has stopped, or was killed."""
+    async def cancel_turn(self, turn_id: str, *, queue: bool = False) -> Cancelled:
+        """Cancel that turn and no other; returns once its agent has stopped, or was killed.
+
+        With `queue` all that waits in its session ends as cancelled in the same step.
+        """
         ...
 
     async def transcript(
@@ -147,6 +175,17 @@ class Service(Protocol):
 
     async def events(self, ref: str, *, after: str | None, limit: int) -> Page:
         """A page of `EventView`s after a cursor; a cursor that can't be served begins with `gap` and `snapshot`."""
+        ...
+
+    async def earlier_events(self, ref: str, *, before: str | None, limit: int) -> Page:
+        """The newest `EventView`s before a cursor, or of all, in their order; `next_cursor` leads further back.
+
+        A cursor of another journal is as none: the newest come, after `gap` and `snapshot`.
+        """
+        ...
+
+    async def event(self, ref: str, sequence: int) -> EventView | None:
+        """One event of a session; None when it has no such sequence."""
         ...
 
     def follow(self, ref: str, *, after: str | None) -> AsyncIterator[EventView]:

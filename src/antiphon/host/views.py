@@ -37,10 +37,14 @@ class Receipt(View, frozen=True, kw_only=True):
     started_at: str | None
     ended_at: str | None
     usage: Usage | None
+    substitute: str | None
+    sender: str | None
+    deadline_at: str | None
 
 
 class SessionView(View, frozen=True, kw_only=True):
-    """A session as clients see it. `queued` counts waiting messages; `turn_id` is the running turn's."""
+    """A session as clients see it. `queued` counts waiting messages; `turn_id` is the running turn's; `paused_at` says
+    since when no turn may start."""
 
     id: str
     key: str | None
@@ -57,6 +61,7 @@ class SessionView(View, frozen=True, kw_only=True):
     settings: dict[str, Any]
     turn_id: str | None
     queued: int
+    paused_at: str | None
     turns: int
     created_at: str | None
     active_at: str | None
@@ -141,11 +146,13 @@ class AgentView(View, frozen=True, kw_only=True):
 
 
 class Cancelled(View, frozen=True, kw_only=True):
-    """The answer to a cancel: the turn's state, and whether the agent is known to have stopped."""
+    """The answer to a cancel: the state of the turn, or of the message that was cancelled, and whether nothing of it is
+    known to run any more. `message_ids` are those that ended without having run, or left a turn that goes on."""
 
-    turn_id: str
+    turn_id: str | None
     state: str
     confirmed: bool
+    message_ids: tuple[str, ...] = ()
 
 
 def session_view(session: Session, *, now: int, stall_after_s: float = 300.0) -> SessionView:
@@ -166,6 +173,7 @@ def session_view(session: Session, *, now: int, stall_after_s: float = 300.0) ->
         settings=session.settings,
         turn_id=session.running.turn.id if session.running else None,
         queued=len(session.inbox),
+        paused_at=rfc3339(session.paused_at),
         turns=session.turns,
         created_at=rfc3339(session.created_at),
         active_at=rfc3339(session.active_at),
@@ -191,6 +199,9 @@ def receipt(message: Message, *, reply: str | None, position: int | None, waitin
         started_at=rfc3339(message.started_at),
         ended_at=rfc3339(message.ended_at),
         usage=message.usage,
+        substitute=message.substitute,
+        sender=message.sender,
+        deadline_at=None if message.ended_at else rfc3339(message.deadline_at),
     )
 
 

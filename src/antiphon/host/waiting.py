@@ -1,6 +1,8 @@
 """What a queued message waits for, told in words and ids."""
 
+from antiphon.core.collecting import may_start_at
 from antiphon.core.session import Message, Session
+from antiphon.core.times import rfc3339
 from antiphon.host.context import Context
 
 
@@ -20,18 +22,30 @@ def waiting_for(session: Session, message: Message, context: Context, *, hindran
     """
     if session.lifecycle == "stopped":
         return f"session {session.id} was stopped: resume it"
+    if session.paused_at:
+        return f"session {session.id} to go on: its queue was paused at {rfc3339(session.paused_at)}"
     ahead = position_of(session, message) - 1
     before = f", and {ahead} message{'s' if ahead > 1 else ''} ahead of it" if ahead else ""
     if session.running:
-        return _turn(session) + before
+        takes_none = ": its agent takes no message into a running turn" if _cannot_join(session, message) else ""
+        return _turn(session) + takes_none + before
     if ahead:
         return f"message {session.inbox[0].id} and what runs before it ({ahead} ahead)"
     if context.draining:
         return "the host to start again: it is shutting down"
-    places = context.places
+    places, now = context.places, context.clock.now()
+    start = may_start_at(session, context.settings.rules, now)
+    if start is not None and start > now:
+        return f"further messages to be collected with it, until {rfc3339(start)} at the latest"
     if hindrance or places.taken < places.limit:
         return hindrance or "its turn, which is about to start"
     return f"a place for its agent: {places.taken} of {places.limit} are in use"
+
+
+def _cannot_join(session: Session, message: Message) -> bool:
+    running = session.running
+    declined = running is not None and message.declined_by == running.turn.id
+    return message.when_busy == "steer" and (message.substitute == "queue" or declined)
 
 
 def _turn(session: Session) -> str:
