@@ -10,6 +10,7 @@ from benchmarks.door import synchronous_message
 from benchmarks.figures import Figure, as_table, write_json
 from benchmarks.scale import start_and_list, waking
 from benchmarks.turns import durable_turns, many_sessions
+from benchmarks.viewers import many_viewers
 
 BENCHMARKS = {
     "turns": lambda root, quick: [durable_turns(root, quick=quick)],
@@ -17,6 +18,7 @@ BENCHMARKS = {
     "door": lambda root, quick: synchronous_message(root, quick=quick),
     "scale": lambda root, quick: start_and_list(root, quick=quick),
     "waking": lambda root, quick: [waking(root, quick=quick)],
+    "viewers": lambda root, quick: many_viewers(root, quick=quick),
     "cli": lambda root, quick: command_line(root, quick=quick),
 }
 
