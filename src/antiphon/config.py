@@ -2,18 +2,25 @@
 
 [host]            limits and deadlines, see `HostTable`
 [http]            further names under which the host may be addressed
-[agents.NAME]     adapter = "echo" | "command" | "claude" | "codex" | …, and that adapter's own options
+[agents.NAME]     adapter = "echo" | "command" | "claude" | "codex" | …, that adapter's own options, and what every
+                  agent may be set to, see `antiphon.agent_tables`
+
+The environment wins over it, see `antiphon.overrides`.
 """
 
+import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from antiphon.agent_tables import AgentTable, BadTable, agent_tables
 from antiphon.core.decide import Rules
 from antiphon.core.words import OnCrash, WhenBusy
-from antiphon.host.settings import HostSettings
+from antiphon.host.settings import AgentSettings, HostSettings
+from antiphon.overrides import overridden
 
 
 class ConfigError(Exception):
@@ -34,9 +41,15 @@ class HostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         cancel_grace_s: How long an agent may take to stop its turn by itself before it is ended.
         close_patience_s: How long an agent may take to end politely before it is killed.
         drain_s: How long running turns may go on after a shutdown was asked for.
-        stall_after_s: After how long of silence a running turn counts as stalled.
+        stall_after_s: After how long of silence, without a sign of life of its processes, a turn counts as stalled.
+        busy_stall_after_s: After how long of silence it does in spite of such signs.
+        end_stalled_after_s: How long a turn may be stalled until it is failed and its agent ended; 0 for ever.
         permission_deadline_s: How long a question waits for a person before policy answers it; 0 for ever.
         permission_default: What policy answers then: `deny` or `allow`.
+        allow_tools: The tools that policy allows at once, by name; `*` stands for anything, as in `mcp__files__*`.
+        deny_tools: Those that it denies at once; a tool that both lists name is denied.
+        memory_mb: How much memory an agent and all that it starts may use; more ends it. 0 for no limit.
+        output_mb: How much one turn may say, think and tell of its tools; more ends the agent and fails the turn.
         on_crash: What becomes of a turn that a crash cut short: `interrupt`, `retry_if_untouched` or `resume`.
         echo: Whether the built-in `echo` agent is there.
     """
@@ -52,8 +65,14 @@ class HostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     close_patience_s: float = 3.0
     drain_s: float = 5.0
     stall_after_s: float = 300.0
+    busy_stall_after_s: float = 3600.0
+    end_stalled_after_s: float = 0.0
     permission_deadline_s: float = 0.0
     permission_default: str = "deny"
+    allow_tools: tuple[str, ...] = ()
+    deny_tools: tuple[str, ...] = ()
+    memory_mb: int = 0
+    output_mb: float = 64.0
     on_crash: OnCrash = "interrupt"
     echo: bool = True
 
@@ -62,13 +81,6 @@ class HttpTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """`[http]`: `allowed_hosts` are further names to be addressed by, as in `Host`, with a port that is not 80."""
 
     allowed_hosts: tuple[str, ...] = ()
-
-
-class AgentTable(msgspec.Struct, frozen=True, kw_only=True):
-    """`[agents.NAME]`: which adapter, and its options."""
-
-    adapter: str
-    options: dict[str, Any]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,14 +103,26 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             close_patience_s=host.close_patience_s,
             drain_s=host.drain_s,
             stall_after_s=host.stall_after_s,
+            busy_stall_after_s=host.busy_stall_after_s,
+            end_stalled_after_s=host.end_stalled_after_s or None,
             permission_deadline_s=host.permission_deadline_s or None,
             permission_default=host.permission_default,
+            allow_tools=host.allow_tools,
+            deny_tools=host.deny_tools,
+            memory_mb=host.memory_mb,
+            output_mb=host.output_mb,
+            agents={name: table.settings for name, table in self.agents.items() if table.settings != AgentSettings()},
             on_crash=host.on_crash,
         )
 
 
-def read_config(path: Path, *, required: bool) -> Config:
+def read_config(path: Path, *, required: bool, environment: Mapping[str, str] | None = None) -> Config:
     """The configuration in a file; all defaults when there is none and none is required.
+
+    Args:
+        path: The file.
+        required: Whether there must be one.
+        environment: What may override it; `os.environ` when not given.
 
     Raises:
         ConfigError: The file is missing though required, is no TOML, or holds what is not known.
@@ -108,12 +132,12 @@ def read_config(path: Path, *, required: bool) -> Config:
     except FileNotFoundError:
         if required:
             raise ConfigError(f"There is no configuration file {path}.") from None
-        return Config()
+        document = {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"The configuration {path} can't be read: {error}") from error
     try:
-        return _config(document)
-    except (msgspec.ValidationError, ConfigError) as error:
+        return _config(overridden(document, os.environ if environment is None else environment))
+    except (msgspec.ValidationError, BadTable, ConfigError) as error:
         raise ConfigError(f"The configuration {path} can't be used: {error}") from error
 
 
@@ -132,13 +156,9 @@ def _config(document: dict[str, Any]) -> Config:
     for name, value in msgspec.structs.asdict(host).items():
         if name.endswith("_s") and not 0 <= value < float("inf"):  # NaN is neither
             raise ConfigError(f"host.{name} must be a number of seconds, 0 or more")
-    tables = msgspec.convert(document.get("agents", {}), dict[str, dict[str, Any]])
-    agents = {name: _agent(name, table) for name, table in tables.items()}
+    if host.memory_mb < 0:
+        raise ConfigError("host.memory_mb must be at least 0")
+    if not 0 < host.output_mb < float("inf"):
+        raise ConfigError("host.output_mb must be a number above 0")
+    agents = agent_tables(msgspec.convert(document.get("agents", {}), dict[str, Any]))
     return Config(host=host, http=msgspec.convert(document.get("http", {}), HttpTable), agents=agents)
-
-
-def _agent(name: str, table: dict[str, Any]) -> AgentTable:
-    adapter = table.get("adapter", name)
-    if not isinstance(adapter, str):
-        raise ConfigError(f"agents.{name}.adapter must be the name of an adapter")
-    return AgentTable(adapter=adapter, options={key: value for key, value in table.items() if key != "adapter"})
