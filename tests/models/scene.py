@@ -24,7 +24,7 @@ class Scene:
     """
 
     def __init__(self, *, rules: Rules | None = None, **created: Any) -> None:
-        self.rules = rules or Rules()
+        self.rules = rules or Rules(collect_quiet_s=0)
         self.now = 1_700_000_000_000
         self.records: dict[str, Record] = {}
         self.events: list[e.Event] = []

@@ -192,12 +192,16 @@ class AgentSaid(Command, frozen=True, kw_only=True):
 
 
 class AgentAsked(Command, frozen=True, kw_only=True):
+    """The agent asks. With a `decision` (`allow` or `deny`) policy answers at once, for the reason in `note`."""
+
     permission_id: str
     turn_id: str
     question: str
     tool: str | None = None
     options: tuple[dict[str, Any], ...] = ()
     deadline_at: int | None = None
+    decision: str | None = None
+    note: str | None = None
 
 
 class AgentSteered(Command, frozen=True, kw_only=True):
@@ -247,6 +251,14 @@ class ExpirePermission(Command, frozen=True, kw_only=True):
 
     permission_id: str
     decision: str = "deny"
+
+
+class TurnStalls(Command, frozen=True, kw_only=True):
+    """The turn seems to get nowhere. `heard_at`: what was known of it then, so that a word said meanwhile counts."""
+
+    turn_id: str
+    heard_at: int
+    detail: str
 
 
 class TimePassed(Command, frozen=True, kw_only=True):

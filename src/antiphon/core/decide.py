@@ -34,6 +34,9 @@ class Repeated(msgspec.Struct, frozen=True):
 Events = tuple[e.Event, ...]
 Decision = Events | Refused | Repeated
 
+POLICY = "policy"
+"""Who answered, where no person did."""
+UNANSWERED = "Nobody answered before the deadline."
 INTERRUPTING = ("interrupt", "rollback")
 ENDS: dict[TurnState, MessageState] = {
     "completed": "answered",
@@ -116,7 +119,7 @@ def _unwelcome(session: Session, command: c.SendMessage, given: Given) -> Refuse
         detail = f"Session {_name(session)} was cleared meanwhile: it is now generation {session.generation}."
         return Refused(errors.Conflict(detail, session_id=session.id, generation=session.generation))
     when_busy = command.when_busy or session.when_busy or given.rules.when_busy
-    if when_busy == "refuse" and (session.running or session.inbox or session.paused_at):
+    if when_busy == "refuse" and (session.running or (session.inbox and not session.paused_at)):
         return Refused(_busy(session))
     if when_busy == "collect" and (refusal := _too_many(session, command, given)):
         return refusal
@@ -147,14 +150,13 @@ def _substitute(session: Session, when_busy: WhenBusy, given: Given) -> Substitu
 def _busy(session: Session) -> errors.Busy:
     running, waits = session.running, session.inbox[:1]
     first = running.messages[:1] if running else waits
-    since = running.turn.started_at if running else waits[0].accepted_at if waits else session.paused_at or 0
+    since = running.turn.started_at if running else waits[0].accepted_at
     holder = {
         "turn_id": running.turn.id if running else None,
         "message_id": first[0].id if first else None,
         "since": rfc3339(since),
     }
-    busy = "busy with another message" if running or waits else "paused"
-    detail = f"Session {_name(session)} is {busy}. Wait, or send with another when_busy."
+    detail = f"Session {_name(session)} is busy with another message. Wait for it, or send with another when_busy."
     return errors.Busy(detail, session_id=session.id, holder=holder, retry_after_s=1)
 
 
@@ -380,8 +382,18 @@ def _asked(session: Session, command: c.AgentAsked, _given: Given) -> Decision:
     running = _of_running(session, command.turn_id)
     if running is None or running.cancelling or any(p.id == command.permission_id for p in session.permissions):
         return ()
-    fields = {name: getattr(command, name) for name in command.__struct_fields__}
-    return (e.PermissionRequested(**fields),)
+    fields = {name: getattr(command, name) for name in e.PermissionRequested.__struct_fields__}
+    requested = e.PermissionRequested(**fields)
+    if command.decision is None:
+        return (requested,)
+    answered = e.PermissionAnswered(
+        permission_id=command.permission_id,
+        turn_id=command.turn_id,
+        decision=command.decision,
+        note=command.note,
+        by=POLICY,
+    )
+    return (requested, answered)
 
 
 def _answer(session: Session, command: c.AnswerPermission, _given: Given) -> Decision:
@@ -391,14 +403,29 @@ def _answer(session: Session, command: c.AnswerPermission, _given: Given) -> Dec
         return Refused(errors.PermissionAnswered(detail, permission_id=command.permission_id, session_id=session.id))
     if command.decision not in ("allow", "deny"):
         return Refused(errors.InvalidRequest("`decision` must be allow or deny.", permission_id=permission.id))
+    offered = [option.get("id") for option in permission.options]
+    if command.option_id is not None and offered and command.option_id not in offered:
+        detail = f"`option_id` must be one of {', '.join(map(str, offered))}, as the agent offers."
+        return Refused(errors.InvalidRequest(detail, permission_id=permission.id))
     fields = {name: getattr(command, name) for name in command.__struct_fields__}
     return (e.PermissionAnswered(turn_id=permission.turn_id, **fields),)
 
 
 def _expire_permission(session: Session, command: c.ExpirePermission, given: Given) -> Decision:
-    answer = c.AnswerPermission(permission_id=command.permission_id, decision=command.decision, by="policy")
+    answer = c.AnswerPermission(
+        permission_id=command.permission_id, decision=command.decision, note=UNANSWERED, by=POLICY
+    )
     decision = _answer(session, answer, given)
     return () if isinstance(decision, Refused) else decision
+
+
+def _stalls(session: Session, command: c.TurnStalls, _given: Given) -> Decision:
+    running = _of_running(session, command.turn_id)
+    if running is None or running.cancelling or session.permissions or running.stalled:
+        return ()
+    if running.heard_at > command.heard_at:
+        return ()
+    return (e.TurnStalled(turn_id=command.turn_id, detail=command.detail),)
 
 
 def _steered(session: Session, command: c.AgentSteered, _given: Given) -> Decision:
@@ -538,6 +565,7 @@ _DECIDERS: dict[type[c.Command], Callable[[Session, Any, Given], Decision]] = {
     c.PauseQueue: _pause,
     c.ContinueQueue: _continue,
     c.TimePassed: _time_passed,
+    c.TurnStalls: _stalls,
     c.PatchSession: _patch,
     c.StopSession: _stop,
     c.ResumeSession: _resume,

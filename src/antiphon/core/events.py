@@ -192,6 +192,14 @@ class TurnUsage(Event, frozen=True, kw_only=True):
     usage: Usage
 
 
+class TurnStalled(Event, frozen=True, kw_only=True):
+    """Nothing was heard of the turn for long, and its processes show no sign of life: a person should look."""
+
+    TYPE: ClassVar[str] = "turn.stalled"
+    turn_id: str
+    detail: str
+
+
 class TurnSteerRequested(Event, frozen=True, kw_only=True):
     """The intent to hand a waiting steer to the running turn."""
 

@@ -170,6 +170,8 @@ def _message_ended(session: Session, event: e.MessageEnded, at: int) -> Change:
     state = move("message", message.state, f"{event.TYPE}:{event.state}")
     ended = replace(message, state=state, error=event.error, ended_at=at, steering=False)
     if running and message in in_turn:
+        if running.cancelling or event.state not in ("failed", "cancelled"):
+            raise ImpossibleEvent(f"{message.id} is in a turn: {event.TYPE}:{event.state} cannot happen before its end")
         ended = replace(ended, left_at=session.sequence + 1, usage=running.turn.usage or Usage())
         left = replace(running, messages=_without(in_turn, ended.id))
         return Change(replace(session, running=left), (ended,))
@@ -263,6 +265,10 @@ def _used(session: Session, event: e.TurnUsage, at: int) -> Change:
     return Change(replace(session, running=replace(running, turn=turn, heard_at=at)), (turn,))
 
 
+def _stalled(session: Session, event: e.TurnStalled, at: int) -> Change:
+    return Change(replace(session, running=replace(_running(session, event), stalled_at=at)))
+
+
 def _steer_requested(session: Session, event: e.TurnSteerRequested, _at: int) -> Change:
     _running(session, event)
     message = replace(_waiting(session, event.message_id, event), steering=True)
@@ -297,7 +303,7 @@ def _steer_declined(session: Session, event: e.TurnSteerDeclined, _at: int) -> C
 
 def _cancel_requested(session: Session, event: e.TurnCancelRequested, _at: int) -> Change:
     running = _running(session, event)
-    move("turn", "cancelling" if running.cancelling else "running", event.TYPE)
+    move("turn", _stage(running), f"{event.TYPE}:deadline" if event.reason == "deadline" else event.TYPE)
     running = replace(
         running,
         cancelling=running.cancelling or event.reason,
@@ -307,9 +313,16 @@ def _cancel_requested(session: Session, event: e.TurnCancelRequested, _at: int) 
     return Change(replace(session, running=running))
 
 
+def _stage(running: Running) -> str:
+    """Where a turn stands, in the words of the table."""
+    if running.cancelling is None:
+        return "running"
+    return "overdue" if running.cancelling == "deadline" else "cancelling"
+
+
 def _turn_ended(session: Session, event: e.TurnEnded, at: int) -> Change:
     running = _running(session, event)
-    state = move("turn", "cancelling" if running.cancelling else "running", f"{event.TYPE}:{event.state}")
+    state = move("turn", _stage(running), f"{event.TYPE}:{event.state}")
     usage = event.usage or running.turn.usage
     turn = replace(
         running.turn,
@@ -408,8 +421,9 @@ def _agent_exited(session: Session, event: e.AgentExited, _at: int) -> Change:
     return Change(replace(session, agent_run=None))
 
 
-def _log(session: Session, _event: e.AgentLog, _at: int) -> Change:
-    return Change(session)
+def _log(session: Session, _event: e.AgentLog, at: int) -> Change:
+    running = session.running and replace(session.running, heard_at=at)
+    return Change(replace(session, running=running))
 
 
 _Named = TypeVar("_Named", Message, Permission)
@@ -467,6 +481,7 @@ _EVOLVERS: dict[type[e.Event], Callable[[Session, Any, int], Change]] = {
     e.TurnToolStarted: _tool_started,
     e.TurnToolEnded: _tool_ended,
     e.TurnUsage: _used,
+    e.TurnStalled: _stalled,
     e.TurnSteerRequested: _steer_requested,
     e.TurnSteered: _steered,
     e.TurnSteerDeclined: _steer_declined,

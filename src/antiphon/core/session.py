@@ -159,7 +159,14 @@ class Running(Value, frozen=True, kw_only=True):
     """Something was heard from the agent in this turn: text, a thought, a tool, a question."""
     heard_at: int
     """When something was last heard, or when the turn started."""
+    stalled_at: int | None = None
+    """When it was found to be stalled; see `stalled`."""
     open_tools: tuple[str, ...] = ()
+
+    @property
+    def stalled(self) -> bool:
+        """Whether it was found to be stalled, and nothing was heard since."""
+        return self.stalled_at is not None and self.heard_at < self.stalled_at
 
 
 class AgentRun(Value, frozen=True, kw_only=True):
@@ -209,18 +216,14 @@ class Session(Value, frozen=True, kw_only=True):
     """When the generation's last message was accepted: the only activity that a reset policy counts."""
     turns: int = 0
 
-    def status(self, now: int | None = None, stall_after_s: float = 300) -> SessionStatus:
-        """What a person sees. `stalled` is told only when `now` (ms) is given."""
+    def status(self) -> SessionStatus:
+        """What a person sees."""
         if self.lifecycle != "active":
             return "stopped"
         if self.running:
             if self.permissions:
                 return "asking"
-            own_s = self.settings.get("stall_after_s")
-            patience_s = own_s if isinstance(own_s, int | float) else stall_after_s
-            if now is not None and now - self.running.heard_at > patience_s * 1000:
-                return "stalled"
-            return "running"
+            return "stalled" if self.running.stalled else "running"
         if self.inbox and not self.paused_at:
             return "starting"
         if self.last_turn == "failed":

@@ -51,9 +51,13 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("turn", "running", "turn.ended:failed", "failed"),
     Transition("turn", "running", "turn.ended:cancelled", "cancelled"),
     Transition("turn", "running", "turn.ended:interrupted", "interrupted"),
-    Transition("turn", "cancelling", "turn.ended:failed", "failed"),
     Transition("turn", "cancelling", "turn.ended:cancelled", "cancelled"),
     Transition("turn", "cancelling", "turn.ended:interrupted", "interrupted"),
+    # One whose messages have all run out of time is stopped likewise, and has failed.
+    Transition("turn", "running", "turn.cancel_requested:deadline", "overdue"),
+    Transition("turn", "overdue", "turn.cancel_requested", "overdue"),
+    Transition("turn", "overdue", "turn.ended:failed", "failed"),
+    Transition("turn", "overdue", "turn.ended:cancelled", "cancelled"),
     # A question to a person: answered once, or it falls away with its turn.
     Transition("permission", NEW, "permission.requested", "pending"),
     Transition("permission", "pending", "permission.answered:allow", "allowed"),

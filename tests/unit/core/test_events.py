@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from antiphon.core import events as e
-from antiphon.core.session import Problem, Usage
+from antiphon.core.session import Deadline, Problem, Usage
 
 PROBLEM = Problem(code="agent_failed", detail="boom")
 FULL: tuple[e.Event, ...] = (
@@ -20,6 +20,8 @@ FULL: tuple[e.Event, ...] = (
     e.SessionResumed(),
     e.SessionDeleted(),
     e.QueueReordered(order=("msg_2", "msg_1")),
+    e.QueuePaused(),
+    e.QueueContinued(),
     e.MessageAccepted(
         message_id="msg_1",
         text="ключ 😀 \x00 \u2028",
@@ -29,12 +31,14 @@ FULL: tuple[e.Event, ...] = (
         idempotency_key="k",
         digest="d",
         sender="ann",
+        deadline=Deadline(waiting_ms=1, running_ms=2, total_ms=3),
+        substitute="queue",
     ),
     e.MessageEdited(message_id="msg_1", text="", when_busy="queue"),
     e.MessageWithdrawn(message_id="msg_1"),
     e.MessageRequeued(message_id="msg_1", resumed=True),
     e.MessageEnded(message_id="msg_1", turn_id="turn_1", state="failed", error=PROBLEM),
-    e.TurnStarted(turn_id="turn_1", message_ids=("msg_1", "msg_2"), delivered_as="collect"),
+    e.TurnStarted(turn_id="turn_1", message_ids=("msg_1", "msg_2"), delivered_as="collect", shortened=("msg_1",)),
     e.TurnText(turn_id="turn_1", text="x"),
     e.TurnThought(turn_id="turn_1", text="x"),
     e.TurnToolStarted(turn_id="turn_1", tool_id="t", name="sh", input={"turn_id": "theirs", "a": [None, True]}),
@@ -44,6 +48,7 @@ FULL: tuple[e.Event, ...] = (
     e.TurnSteered(turn_id="turn_1", message_id="msg_1"),
     e.TurnSteerDeclined(turn_id="turn_1", message_id="msg_1"),
     e.TurnCancelRequested(turn_id="turn_1", reason="interrupt", rollback=True),
+    e.TurnCancelRequested(turn_id="turn_1", reason="shutdown", again="resumed"),
     e.TurnEnded(turn_id="turn_1", state="failed", error=PROBLEM, usage=Usage()),
     e.PermissionRequested(
         permission_id="perm_1", turn_id="turn_1", question="?", tool="sh", options=({"id": "o"},), deadline_at=5

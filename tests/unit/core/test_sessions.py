@@ -42,6 +42,11 @@ COMMANDS: tuple[c.Command, ...] = (
     c.AgentExited(run_id="run_1", turn_id="turn_1", reason="x"),
     c.AgentWrote(text="x"),
     c.ExpirePermission(permission_id="perm_1"),
+    c.CancelMessage(message_id="msg_1"),
+    c.CancelQueue(),
+    c.PauseQueue(),
+    c.ContinueQueue(),
+    c.TimePassed(),
 )
 
 

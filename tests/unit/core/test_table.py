@@ -8,7 +8,7 @@ from antiphon.core import commands as c
 from antiphon.core import events as e
 from antiphon.core import evolve as evolving
 from antiphon.core.evolve import evolve
-from antiphon.core.session import Problem, Usage
+from antiphon.core.session import Deadline, Problem, Usage
 from antiphon.core.table import NEW, TRANSITIONS, ImpossibleEvent, Transition, move
 from antiphon.core.words import CancelReason, MessageState, OnCrash
 from models.scene import Scene
@@ -30,9 +30,26 @@ def running(reason: CancelReason | None = None) -> Scene:
     return scene
 
 
+def late(**limits: int) -> Scene:
+    """A message whose deadline has passed, while it waited or, if that is what is limited, while it ran."""
+    scene = Scene()
+    scene.send("msg_1", deadline=Deadline(**limits))
+    if "running_ms" in limits:
+        scene.start("turn_1")
+    scene.now += 1
+    scene.take(c.TimePassed())
+    return scene
+
+
 def asking() -> Scene:
     scene = running()
     scene.ask("perm_1", "turn_1")
+    return scene
+
+
+def paused() -> Scene:
+    scene = waiting()
+    scene.take(c.PauseQueue())
     return scene
 
 
@@ -104,6 +121,11 @@ STORIES: dict[tuple[str, str, str], Story] = {
     ("turn", "running", "turn.ended:interrupted"): crashed,
     ("turn", "cancelling", "turn.ended:cancelled"): lambda: running("cancel").complete("turn_1"),
     ("turn", "cancelling", "turn.ended:interrupted"): lambda: running("shutdown").complete("turn_1"),
+    ("message", "queued", "message.ended:failed"): lambda: late(waiting_ms=1),
+    ("turn", "running", "turn.cancel_requested:deadline"): lambda: late(running_ms=1),
+    ("turn", "overdue", "turn.cancel_requested"): lambda: late(running_ms=1).send("msg_2", "rollback"),
+    ("turn", "overdue", "turn.ended:failed"): lambda: late(running_ms=1).complete("turn_1"),
+    ("turn", "overdue", "turn.ended:cancelled"): lambda: late(running_ms=1).take(c.DeleteSession()),
     ("permission", NEW, "permission.requested"): asking,
     ("permission", "pending", "permission.answered:allow"): lambda: answered("allow"),
     ("permission", "pending", "permission.answered:deny"): lambda: answered("deny"),
@@ -188,6 +210,11 @@ IMPOSSIBLE: list[tuple[Callable[[], Scene], e.Event]] = [
     (waiting, end_of("msg_1", "turn_1", "cancelled")),
     (waiting, end_of("msg_1", state="interrupted")),
     (running, end_of("msg_1", "turn_1")),
+    (running, end_of("msg_1", "turn_1", "interrupted")),
+    (lambda: running("cancel"), end_of("msg_1", "turn_1", "cancelled")),
+    (waiting, e.QueueContinued()),
+    (paused, e.QueuePaused()),
+    (lambda: late(running_ms=1), e.TurnEnded(turn_id="turn_1", state="completed")),
     (waiting, e.QueueReordered(order=())),
     (waiting, e.QueueReordered(order=("msg_1", "msg_1"))),
     (waiting, e.QueueReordered(order=("msg_1", "msg_2"))),

@@ -43,11 +43,13 @@ def test_no_turn_starts_while_one_runs_or_when_nothing_waits_or_in_a_stopped_ses
 
 
 def test_waiting_collect_messages_are_answered_by_one_turn_and_each_keeps_its_receipt() -> None:
-    scene = Scene(rules=Rules(collect_max=3))
+    scene = Scene(rules=Rules(collect_max=3, collect_quiet_s=0))
     scene.send("msg_1", "collect")
     scene.send("msg_2")
-    for id in ("msg_3", "msg_4", "msg_5"):
+    for id in ("msg_3", "msg_4"):
         scene.send(id, "collect")
+    scene.send("msg_5")
+    scene.take(c.EditMessage(message_id="msg_5", when_busy="collect"))
     scene.start("turn_1")
     assert scene.running == ["msg_1", "msg_3", "msg_4"], "as many as may be collected, in their order"
     assert scene.waiting == ["msg_2", "msg_5"]
