@@ -10,6 +10,7 @@ ADAPTERS: dict[str, str] = {
     "echo": "antiphon.agents.echo:EchoAgent",
     "claude": "antiphon.agents.claude:ClaudeAgent",
     "codex": "antiphon.agents.codex:CodexAgent",
+    "openai": "antiphon.agents.openai:OpenAIAgent",
 }
 """The built-in agents that need no configuration, by adapter."""
 

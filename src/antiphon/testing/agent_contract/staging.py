@@ -25,6 +25,7 @@ class Peer:
         cwd: A working directory, existing and absolute.
         environment: The environment of its process.
         model: Its model.
+        place: A directory in which an adapter that keeps the conversation by itself may do so.
         says: A word -> a prompt that is answered with this word in the answer.
         holds: The name of a gate, and a word -> a prompt whose turn runs until `release`, then says the word.
         release: The name of a gate -> nothing; whoever waits at it goes on.
@@ -44,6 +45,7 @@ class Peer:
     cwd: str
     environment: Mapping[str, str] = field(default_factory=clean_environment)
     model: str | None = None
+    place: str | None = None
     says: Callable[[str], str]
     holds: Callable[[str, str], str] | None = None
     release: Callable[[str], object] = str
@@ -166,6 +168,7 @@ class Suite:
             cwd=peer.cwd,
             model=peer.model,
             environment={**peer.environment, **mark},
+            place=peer.place,
         )
 
     @asynccontextmanager
