@@ -322,9 +322,12 @@ def _cancel_turn(session: Session, command: c.CancelTurn, _given: Given) -> Deci
 
 
 def _cancel(session: Session, reason: CancelReason, *, rollback: bool = False, again: Again | None = None) -> Events:
-    """The intent to stop what runs, where something does and that is not under way already."""
+    """The intent to stop what runs, where something does and that is not under way already.
+
+    What a shutdown would let run again does not, once somebody has cancelled it.
+    """
     running = session.running
-    if not running or (running.cancelling and (running.rollback or not rollback)):
+    if not running or (running.cancelling and not running.again and (running.rollback or not rollback)):
         return ()
     asked = _expire(session, reason)
     return (e.TurnCancelRequested(turn_id=running.turn.id, reason=reason, rollback=rollback, again=again), *asked)
@@ -547,7 +550,9 @@ def _requeued(running: Running, again: Again | None) -> Events:
 
 def _shut_down(session: Session, command: c.ShutDown, given: Given) -> Decision:
     running = session.running
-    return _cancel(session, "shutdown", again=_again(running, command, given.rules)) if running else ()
+    if running is None or running.cancelling:
+        return ()
+    return _cancel(session, "shutdown", again=_again(running, command, given.rules))
 
 
 def _name(session: Session) -> str:

@@ -308,7 +308,7 @@ def _cancel_requested(session: Session, event: e.TurnCancelRequested, _at: int) 
         running,
         cancelling=running.cancelling or event.reason,
         rollback=running.rollback or event.rollback,
-        again=running.again or event.again,
+        again=event.again,
     )
     return Change(replace(session, running=running))
 

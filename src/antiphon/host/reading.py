@@ -64,7 +64,7 @@ class Reading:
 
     def shown(self, session: Session) -> SessionView:
         """A session as clients see it now."""
-        return session_view(session, now=self.context.clock.now(), stall_after_s=self.context.settings.stall_after_s)
+        return session_view(session)
 
     async def sessions(
         self,
@@ -76,14 +76,11 @@ class Reading:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page:
-        """See `Service.sessions`. A stalled session runs, as far as the store can tell: it is sorted out here."""
-        stored = {"running" if status == "stalled" else status for status in statuses}
-        query = SessionQuery(statuses=tuple(sorted(stored)), agent=agent, labels=labels, text=text)
+        """See `Service.sessions`."""
+        query = SessionQuery(statuses=tuple(sorted(set(statuses))), agent=agent, labels=labels, text=text)
         with _cursors():
             found = await self.context.store.sessions(query, cursor=cursor, limit=limit)
-        shown = [self.shown(session) for session in found.items]
-        kept = tuple(view for view in shown if not statuses or view.status in statuses)
-        return Page(items=kept, next_cursor=found.next_cursor)
+        return Page(items=tuple(map(self.shown, found.items)), next_cursor=found.next_cursor)
 
     # Messages
 

@@ -155,15 +155,15 @@ class Cancelled(View, frozen=True, kw_only=True):
     message_ids: tuple[str, ...] = ()
 
 
-def session_view(session: Session, *, now: int, stall_after_s: float = 300.0) -> SessionView:
-    """A session as clients see it at a time (ms since the epoch)."""
+def session_view(session: Session) -> SessionView:
+    """A session as clients see it."""
     return SessionView(
         id=session.id,
         key=session.key,
         generation=session.generation,
         sequence=session.sequence,
         revision=session.revision,
-        status=session.status(now, stall_after_s),
+        status=session.status(),
         agent=session.agent,
         cwd=session.cwd,
         model=session.model,

@@ -94,7 +94,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which sessions to list. `labels` must all match; `text` is looked for in key and title, without case.
 
-    `statuses` are as `Session.status()` tells without a clock (so never `stalled`).
+    `statuses` are as `Session.status()` tells.
     """
 
     statuses: tuple[str, ...] = ()

@@ -26,14 +26,46 @@ def test_the_texts_of_a_turn_joined_are_its_reply() -> None:
     assert scene.reply("turn_1") == "ein Stück und noch eins 😀"
 
 
-def test_what_is_said_keeps_the_turn_from_seeming_stalled() -> None:
-    scene = Scene(settings={"stall_after_s": 10})
+def stalls(scene: Scene, turn_id: str = "turn_1") -> c.TurnStalls:
+    """What a watchdog says that looks just now."""
+    assert scene.session.running
+    return c.TurnStalls(turn_id=turn_id, heard_at=scene.session.running.heard_at, detail="Nothing was heard.")
+
+
+def test_a_turn_that_stalls_is_told_once_and_goes_on_with_the_next_word() -> None:
+    scene = Scene()
     scene.run("msg_1", "turn_1")
     scene.now += 10_001
-    assert scene.session.status(scene.now) == "stalled"
+    scene.take(stalls(scene))
+    assert scene.last == ["turn.stalled", "session.status"]
+    assert scene.session.status() == "stalled"
+    scene.nothing(stalls(scene))
+    scene.now += 1
     scene.say("turn_1", "still here")
-    assert scene.session.status(scene.now) == "running"
-    assert scene.session.status(scene.now + 10_001, stall_after_s=99) == "stalled", "the session's own setting counts"
+    assert scene.last == ["turn.text", "session.status"]
+    assert scene.session.status() == "running"
+
+
+def test_a_word_that_came_after_the_watchdog_looked_counts() -> None:
+    scene = Scene()
+    scene.run("msg_1", "turn_1")
+    looked = stalls(scene)
+    scene.now += 1
+    scene.say("turn_1", "still here")
+    scene.nothing(looked)
+    assert scene.session.status() == "running"
+
+
+def test_a_turn_that_waits_for_a_person_or_is_being_cancelled_does_not_stall() -> None:
+    scene = Scene()
+    scene.run("msg_1", "turn_1")
+    scene.take(c.AgentAsked(permission_id="perm_1", turn_id="turn_1", question="May I?"))
+    scene.now += 10_001
+    scene.nothing(stalls(scene))
+    assert scene.session.status() == "asking"
+    scene.take(c.CancelTurn(turn_id="turn_1"))
+    scene.nothing(stalls(scene))
+    assert scene.session.status() == "running"
 
 
 def test_a_tool_starts_and_ends_once() -> None:
@@ -259,3 +291,24 @@ def test_an_agent_begins_nothing_while_a_turn_runs() -> None:
     scene.take(c.AgentOpened(run_id="run_1"))
     scene.run("msg_1", "turn_1")
     scene.nothing(c.AgentBegan(turn_id="turn_2"))
+
+
+def test_policy_answers_in_the_same_moment_and_is_named() -> None:
+    scene = Scene()
+    scene.run("msg_1", "turn_1")
+    asked = c.AgentAsked(permission_id="perm_1", turn_id="turn_1", question="May I?", decision="deny", note="A rule.")
+    scene.take(asked)
+    assert scene.last == ["permission.requested", "permission.answered"]
+    answered = scene.permission("perm_1")
+    assert (answered.state, answered.by, answered.note) == ("denied", "policy", "A rule.")
+    assert scene.session.status() == "running"
+
+
+def test_an_option_that_is_not_offered_is_refused() -> None:
+    scene = Scene()
+    scene.run("msg_1", "turn_1")
+    options = ({"id": "once"}, {"id": "never"})
+    scene.take(c.AgentAsked(permission_id="perm_1", turn_id="turn_1", question="May I?", options=options))
+    wrong = c.AnswerPermission(permission_id="perm_1", decision="allow", option_id="always")
+    assert scene.refusal(wrong).code == "invalid_request"
+    assert scene.session.status() == "asking"

@@ -44,6 +44,7 @@ FULL: tuple[e.Event, ...] = (
     e.TurnToolStarted(turn_id="turn_1", tool_id="t", name="sh", input={"turn_id": "theirs", "a": [None, True]}),
     e.TurnToolEnded(turn_id="turn_1", tool_id="t", outcome="completed", output=["a", {"b": 1}]),
     e.TurnUsage(turn_id="turn_1", usage=Usage(input_tokens=1, output_tokens=2, cost_usd=0.25)),
+    e.TurnStalled(turn_id="turn_1", detail="d"),
     e.TurnSteerRequested(turn_id="turn_1", message_id="msg_1"),
     e.TurnSteered(turn_id="turn_1", message_id="msg_1"),
     e.TurnSteerDeclined(turn_id="turn_1", message_id="msg_1"),
