@@ -14,13 +14,13 @@ from antiphon.core import events as e
 from antiphon.core.decide import Decision, Given, Refused, Repeated, Rules, decide
 from antiphon.core.evolve import Record as CoreRecord
 from antiphon.core.evolve import fold
-from antiphon.core.session import Message, Permission, Problem, Session, Turn, Usage
+from antiphon.core.session import Deadline, Message, Permission, Problem, Session, Turn, Usage
 from antiphon.core.step import Step
 from antiphon.core.words import OnCrash, WhenBusy
 from models.journal import Journal
 from models.session import DONE, NOTHING, Model, Outcome, Record
 
-RULES = Rules(queue_max=5, collect_max=2, attempts_max=2)
+RULES = Rules(queue_max=6, collect_max=2, attempts_max=2, collect_quiet_s=4)
 SESSION = "ses_1"
 MODES: tuple[WhenBusy, ...] = ("refuse", "queue", "steer", "collect", "interrupt", "rollback")
 ON_CRASH: tuple[OnCrash, ...] = ("interrupt", "retry_if_untouched", "resume", "resume")
@@ -31,7 +31,10 @@ PATCHES: dict[str, tuple[Any, ...]] = {
     "cwd": (None, "/a"),
     "when_busy": (None, "queue", "collect", "steer"),
     "labels": (None, {}, {"a": "1"}, {"a": None}, {"b": "2", "a": "3"}),
-    "settings": (RESETS, {"reset": None}, {"x": 1}, {"x": None, "reset": None}),
+    "settings": (
+        *[RESETS, {"reset": None}, {"x": 1}, {"x": None, "reset": None}, {"collect_overflow": "summarise"}],
+        *[{"collect_overflow": None, "collect_senders": "together"}, {"collect_senders": None}],
+    ),
 }
 
 _T = TypeVar("_T")
@@ -72,7 +75,15 @@ class Life:
 
     def __init__(self, choose: Callable[[int], int], tell: Callable[[str], object]) -> None:
         self.choose, self.tell = choose, tell
-        self.model = Model(queue_max=RULES.queue_max, collect_max=RULES.collect_max, attempts_max=RULES.attempts_max)
+        self.can_steer, self.can_roll_back = bool(choose(4)), bool(choose(4))
+        self.model = Model(
+            queue_max=RULES.queue_max,
+            collect_max=RULES.collect_max,
+            attempts_max=RULES.attempts_max,
+            quiet_ms=int(RULES.collect_quiet_s * 1000),
+            steers=self.can_steer,
+            rolls_back=self.can_roll_back,
+        )
         self.now = self.model.now = 1_000_000
         self.session: Session | None = None
         self.folded: Session | None = None
@@ -91,7 +102,7 @@ class Life:
     def do(self, command: c.Command, expected: Outcome) -> None:
         """Decide a command, see that it is answered as expected, and write what came of it, now or with the next."""
         self.tell(f"{command} -> {expected}")
-        given = Given(now=self.now, rules=RULES)
+        given = Given(now=self.now, rules=RULES, can_steer=self.can_steer, can_roll_back=self.can_roll_back)
         step = self.step = self.step or Step(self.session, given, session_id=SESSION)
         before, written = step.session, (len(step.entries), dict(step.records))
         frozen = msgspec.json.encode(before)
@@ -194,8 +205,15 @@ class Life:
             digest=body,
             prior=prior,
             expected_generation=wanted,
+            sender=self.one_of(None, None, "ann", "bob"),
+            deadline=self.a_deadline(),
         )
-        self.do(command, self.model.send(id, mode, key, body, wanted))
+        limits = msgspec.to_builtins(command.deadline) if command.deadline else None
+        self.do(command, self.model.send(id, mode, key, body, wanted, command.sender, limits))
+
+    def a_deadline(self) -> Deadline | None:
+        limits = ({"waiting_ms": 5000}, {"running_ms": 5000}, {"total_ms": 9000}, {"waiting_ms": 1, "running_ms": 90})
+        return None if self.choose(3) else Deadline(**self.one_of(*limits))
 
     def send_plainly(self, mode: WhenBusy | None = None) -> str:
         id, chosen = self.new("msg"), mode or MODES[self.choose(len(MODES))]
@@ -219,6 +237,22 @@ class Life:
         if flaw < 3:
             order = [order[1:], [*order, *order[:1]], [*order[1:], "msg_unknown"]][flaw]
         self.do(c.ReorderQueue(order=tuple(order)), self.model.reorder(order))
+
+    def pause(self) -> None:
+        self.do(c.PauseQueue(), self.model.pause(True))
+
+    def go_on(self) -> None:
+        if self.model.paused or not self.choose(6):
+            self.do(c.ContinueQueue(), self.model.pause(False))
+
+    def cancel_message(self) -> None:
+        running = self.model.running
+        names = running["messages"] if running and self.choose(2) else self.model.queue
+        id = self.name("msg", names, self.model.messages)
+        self.do(c.CancelMessage(message_id=id), self.model.cancel_message(id))
+
+    def cancel_queue(self) -> None:
+        self.do(c.CancelQueue(), self.model.cancel_queue())
 
     def patch(self) -> None:
         changes: Record = {}
@@ -248,8 +282,8 @@ class Life:
             self.do(c.DeleteSession(), self.model.delete())
 
     def cancel(self) -> None:
-        turn = self.a_turn()
-        self.do(c.CancelTurn(turn_id=turn), self.model.cancel(turn))
+        turn, queue = self.a_turn(), not self.choose(4)
+        self.do(c.CancelTurn(turn_id=turn, queue=queue), self.model.cancel(turn, queue=queue))
 
     def answer(self) -> None:
         id, decision = self.a_permission(), self.one_of("allow", "deny", "allow", "deny", "perhaps")
@@ -267,6 +301,7 @@ class Life:
             return
         if not self.model.queue:
             self.send_plainly()
+        self.go_on()
         self.start()
         more: WhenBusy | None = self.one_of(None, None, "queue", "collect", "steer")
         if more:
@@ -293,7 +328,13 @@ class Life:
         assert session.lifecycle == "deleted" or left == (None, None, ()), "something outlived the host (P11)"
 
     def shut_down(self) -> None:
-        self.do(c.ShutDown(), self.model.shut_down())
+        on_crash: OnCrash = self.one_of(*ON_CRASH)
+        can_resume = bool(self.choose(3))
+        command = c.ShutDown(on_crash=on_crash, can_resume=can_resume)
+        self.do(command, self.model.shut_down(on_crash, can_resume))
+
+    def deadlines_pass(self) -> None:
+        self.do(c.TimePassed(), self.model.time_passed())
 
     def deadline(self) -> None:
         id = self.a_permission()
@@ -301,7 +342,7 @@ class Life:
 
     def time_passes(self) -> None:
         self.commit()
-        self.now += int(self.one_of(0.001, 1, 4.9, 5, 60) * 60_000)
+        self.now += int(self.one_of(0.001, 0.04, 0.04, 0.07, 1, 4.9, 5, 60) * 60_000)
         self.model.now = self.now
 
     def several_in_one_step(self) -> None:
@@ -410,6 +451,8 @@ class Life:
         assert session.resume_token == model.token
         assert (session.message_at, session.last_turn) == (model.spoken_at, model.last_end)
         assert session.status() == model.status()
+        assert bool(session.paused_at) == model.paused
+        assert [message.id for message in (running.messages if running else ())] == model.answered_by_turn()
         assert {name: getattr(session, name) for name in model.edited} == model.edited
         assert [permission.id for permission in session.permissions] == model.pending()
         run = session.agent_run
@@ -449,6 +492,8 @@ class Life:
         assert record.attempts == model["attempts"]
         assert record.resumed == model["resumed"] or record.state != "running"
         assert record.sequence == self.accepted_at.get(record.id, record.sequence)
+        assert (record.sender, record.substitute) == (model["sender"], model["instead"])
+        assert (record.left_at is not None) == model["left"]
 
     def _check_turn(self, record: Turn, model: Record) -> None:
         assert (record.state, record.origin, record.generation) == (
@@ -480,12 +525,13 @@ Act = Callable[[Life], object]
 CLIENTS: tuple[Act, ...] = (
     *[Life.send, Life.send, Life.send_plainly, Life.send_plainly, Life.edit, Life.edit, Life.withdraw],
     *[Life.reorder, Life.patch, Life.patch, Life.stop, Life.resume, Life.resume, Life.clear, Life.create_again],
-    *[Life.delete, Life.cancel, Life.answer, Life.answer],
+    *[Life.delete, Life.cancel, Life.answer, Life.answer, Life.pause, Life.go_on, Life.go_on, Life.cancel_message],
+    *[Life.cancel_message, Life.cancel_queue],
 )
 OWNER: tuple[Act, ...] = (
     *[Life.start, Life.start, Life.a_turn_runs, Life.a_turn_runs, Life.a_turn_runs, Life.steer],
     *[Life.a_steer_is_handed_over, Life.a_steer_is_handed_over, Life.host_dies, Life.shut_down, Life.deadline],
-    *[Life.time_passes, Life.several_in_one_step],
+    *[Life.time_passes, Life.time_passes, Life.several_in_one_step, Life.deadlines_pass, Life.deadlines_pass],
 )
 AGENT: tuple[Act, ...] = (
     *[Life.agent_opens, Life.agent_opens, Life.agent_can_resume, Life.agent_remarks, Life.agent_begins_by_itself],

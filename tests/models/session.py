@@ -32,8 +32,12 @@ class Model:
         run: The agent process, with the generation that it was opened for.
     """
 
-    def __init__(self, *, queue_max: int, collect_max: int, attempts_max: int) -> None:
+    def __init__(
+        self, *, queue_max: int, collect_max: int, attempts_max: int, quiet_ms: int, steers: bool, rolls_back: bool
+    ) -> None:
         self.queue_max, self.collect_max, self.attempts_max = queue_max, collect_max, attempts_max
+        self.quiet_ms, self.steers, self.rolls_back = quiet_ms, steers, rolls_back
+        self.paused = False
         self.now = 0
         self.life: str | None = None
         self.generation = self.revision = 1
@@ -67,7 +71,7 @@ class Model:
             return "stopped"
         if self.turn:
             return "asking" if self.pending() else "running"
-        if self.queue:
+        if self.queue and not self.paused:
             return "starting"
         if self.last_end == "failed":
             return "errored"
@@ -83,7 +87,16 @@ class Model:
         self.life, self.edited = "active", deepcopy(edited)
         return DONE
 
-    def send(self, id: str, mode: str | None, key: str | None, digest: str, wanted: int | None) -> Outcome:
+    def send(
+        self,
+        id: str,
+        mode: str | None,
+        key: str | None,
+        digest: str,
+        wanted: int | None,
+        sender: str | None = None,
+        limits: Record | None = None,
+    ) -> Outcome:
         if self.gone:
             return refused("session_not_found")
         if key in self.keys:
@@ -94,8 +107,10 @@ class Model:
         if wanted not in (None, self.generation):
             return refused("session_conflict")
         mode = mode or self.edited["when_busy"] or "queue"
-        if mode == "refuse" and (self.turn or self.queue):
+        if mode == "refuse" and (self.turn or (self.queue and not self.paused)):
             return refused("session_busy")
+        if mode == "collect" and self._overflow() == "refuse" and len(self._collected(sender)) >= self.collect_max:
+            return refused("queue_full")
         if len(self.queue) >= self.queue_max:
             return refused("queue_full")
         if wanted is None:
@@ -113,6 +128,10 @@ class Model:
             "resumed": False,
             "usage": None,
             "times": [self.now, None, None],
+            "sender": sender,
+            "limits": limits or {},
+            "instead": self._instead(mode),
+            "left": False,
         }
         if key:
             self.keys[key] = (id, digest)
@@ -121,6 +140,21 @@ class Model:
         if mode in INTERRUPTING:
             self._run_next(id, mode)
         return DONE
+
+    def _instead(self, mode: str) -> str | None:
+        """What is done because the agent can't do to the running turn what was asked for."""
+        if self.turn and mode == "steer" and not self.steers:
+            return "queue"
+        return "interrupt" if self.turn and mode == "rollback" and not self.rolls_back else None
+
+    def _overflow(self) -> str:
+        return self.edited["settings"].get("collect_overflow", "refuse")
+
+    def _collected(self, sender: str | None) -> list[str]:
+        """What waits to be collected with a message of this sender."""
+        together = self.edited["settings"].get("collect_senders") == "together"
+        waiting = [id for id in self.queue if self.messages[id]["mode"] == "collect"]
+        return [id for id in waiting if together or self.messages[id]["sender"] == sender]
 
     def _reset_if_due(self) -> None:
         policy = self.edited["settings"].get("reset")
@@ -137,7 +171,7 @@ class Model:
                 self.queue.remove(other)
                 self._end_message(other, "cancelled", "superseded")
         self.queue.insert(0, id)
-        self._cancel("interrupt", rollback=mode == "rollback")
+        self._cancel("interrupt", rollback=mode == "rollback" and self.rolls_back)
 
     def _end_message(self, id: str, state: str, error: str | None = None) -> None:
         message = self.messages[id]
@@ -155,7 +189,7 @@ class Model:
         if text is not None:
             self.messages[id]["resumed"] = False
         if mode:
-            self.messages[id]["mode"] = mode
+            self.messages[id].update(mode=mode, instead=None)
         if mode in INTERRUPTING:
             self._run_next(id, mode)
         return DONE
@@ -178,6 +212,79 @@ class Model:
             return NOTHING
         self.queue = list(order)
         return DONE
+
+    def pause(self, paused: bool) -> Outcome:
+        if self.gone:
+            return refused("session_not_found")
+        was, self.paused = self.paused, paused
+        return DONE if was != paused else NOTHING
+
+    def cancel_message(self, id: str) -> Outcome:
+        if self.gone:
+            return refused("session_not_found")
+        if id in self.queue and not self.messages[id]["handed"]:
+            self.queue.remove(id)
+            self._end_message(id, "cancelled")
+            return DONE
+        turn = self.running
+        if not turn or id not in self.answered_by_turn():
+            return refused("not_editable")
+        if turn["origin"] == "message" and self.answered_by_turn() == [id]:
+            return DONE if self._cancel("cancel") else NOTHING
+        if turn["cancelling"]:
+            return NOTHING
+        self._leave(id, "cancelled")
+        return DONE
+
+    def answered_by_turn(self) -> list[str]:
+        """The messages that the running turn still answers."""
+        turn = self.running
+        return [id for id in turn["messages"] if not self.messages[id]["left"]] if turn else []
+
+    def _leave(self, id: str, state: str, error: str | None = None) -> None:
+        """A message ends, and its turn goes on for others."""
+        turn = self.turns[self.turn or ""]
+        self._end_message(id, state, error)
+        self.messages[id].update(left=True, usage=turn["usage"] or NO_USAGE)
+
+    def cancel_queue(self) -> Outcome:
+        if self.gone:
+            return refused("session_not_found")
+        return DONE if self._empty_queue([id for id in self.queue if not self.messages[id]["handed"]]) else NOTHING
+
+    def _empty_queue(self, ids: list[str]) -> list[str]:
+        for id in ids:
+            self.queue.remove(id)
+            self._end_message(id, "cancelled")
+        return ids
+
+    def time_passed(self) -> Outcome:
+        """Whoever is out of time fails; a turn all of whose messages are is stopped."""
+        if self.gone:
+            return refused("session_not_found")
+        late = [id for id in self.queue if not self.messages[id]["handed"] and self._is_late(id)]
+        for id in late:
+            self.queue.remove(id)
+            self._end_message(id, "failed", "deadline_exceeded")
+        turn, done = self.running, bool(late)
+        if turn and not turn["cancelling"]:
+            late = [id for id in self.answered_by_turn() if self._is_late(id)]
+            if late and turn["origin"] == "message" and late == self.answered_by_turn():
+                self._cancel("deadline")
+            else:
+                for id in late:
+                    self._leave(id, "failed", "deadline_exceeded")
+        return DONE if done or late else NOTHING
+
+    def _is_late(self, id: str) -> bool:
+        message = self.messages[id]
+        limits, (accepted, started, _) = message["limits"], message["times"]
+        ends = [accepted + limits["total_ms"]] if "total_ms" in limits else []
+        if "running_ms" in limits and started is not None:
+            ends.append(started + limits["running_ms"])
+        if "waiting_ms" in limits and not message["attempts"]:
+            ends.append(accepted + limits["waiting_ms"])
+        return any(self.now >= end for end in ends)
 
     # The session
 
@@ -245,15 +352,27 @@ class Model:
     def start(self, turn: str) -> Outcome:
         if self.gone:
             return refused("session_not_found")
-        if self.life != "active" or self.turn or not self.queue:
+        if self.life != "active" or self.turn or not self.queue or self.paused:
             return NOTHING
-        collected = [id for id in self.queue if self.messages[id]["mode"] == "collect"]
-        front = self.queue[0]
-        batch = collected[: self.collect_max] if front in collected else [front]
+        front, batch = self.messages[self.queue[0]], self.queue[:1]
+        if front["mode"] == "collect":
+            batch = self._collected(front["sender"])
+            batch = batch[: self.collect_max] if self._overflow() == "refuse" else batch
+            if self._burst_goes_on(batch):
+                return NOTHING
+        for id in batch:
+            shortened = id in batch[: -self.collect_max]
+            was = self.messages[id]["instead"]
+            self.messages[id]["instead"] = "summary" if shortened else None if was == "summary" else was
         self._begin(turn, "message", [])
         for id in batch:
-            self._join(id, "collect" if front in collected else "turn")
+            self._join(id, "collect" if front["mode"] == "collect" else "turn")
         return DONE
+
+    def _burst_goes_on(self, batch: list[str]) -> bool:
+        accepted = [self.messages[id]["times"][0] for id in batch]
+        quiet, long = self.now - max(accepted) >= self.quiet_ms, self.now - min(accepted) >= 5 * self.quiet_ms
+        return len(batch) < self.collect_max and not quiet and not long
 
     def _begin(self, turn: str, origin: str, messages: list[str]) -> None:
         self.turn = turn
@@ -263,6 +382,7 @@ class Model:
             "messages": messages,
             "generation": self.generation,
             "cancelling": None,
+            "again": False,
             "rollback": False,
             "touched": False,
             "tools": [],
@@ -284,8 +404,9 @@ class Model:
 
     def _cancel(self, reason: str, *, rollback: bool = False) -> bool:
         turn = self.running
-        if not turn or (turn["cancelling"] and (turn["rollback"] or not rollback)):
+        if not turn or (turn["cancelling"] and not turn["again"] and (turn["rollback"] or not rollback)):
             return False
+        turn["again"] = False
         turn["cancelling"] = turn["cancelling"] or reason
         turn["rollback"] = turn["rollback"] or rollback
         self._drop_questions()
@@ -303,40 +424,59 @@ class Model:
         turn["times"][1] = self.now
         for id in self.queue:
             self.messages[id]["handed"] = False
+            if self.messages[id]["mode"] == "steer":
+                self.messages[id]["instead"] = "queue"
         if turn["generation"] == self.generation:
             self.last_end = state
-        self.turn = None
-        for id in turn["messages"]:
+        answered, self.turn = self.answered_by_turn(), None
+        for id in answered:
             if not again:
                 self._end_message(id, ends.get(state, state), error)
                 self.messages[id]["usage"] = turn["usage"] or NO_USAGE
         if again:
-            self._wait_again(turn)
+            self._wait_again(answered, touched=turn["touched"])
 
-    def _wait_again(self, turn: Record) -> None:
-        self.queue = [*turn["messages"], *self.queue]
-        for id in turn["messages"]:
+    def _wait_again(self, ids: list[str], *, touched: bool) -> None:
+        self.queue = [*ids, *self.queue]
+        for id in ids:
             message = self.messages[id]
-            message.update(state="queued", turn=None, usage=None, resumed=turn["touched"])
+            message.update(state="queued", turn=None, usage=None, resumed=touched)
             message["as"] = message["times"][1] = None
 
-    def cancel(self, turn: str) -> Outcome:
+    def cancel(self, turn: str, *, queue: bool = False) -> Outcome:
         if self.gone:
             return refused("session_not_found")
         if turn != self.turn:
             return refused("turn_ended")
-        return DONE if self._cancel("cancel") else NOTHING
+        cancelled = self._cancel("cancel")
+        emptied = self._empty_queue(list(self.queue)) if queue else []
+        return DONE if cancelled or emptied else NOTHING
 
-    def shut_down(self) -> Outcome:
+    def shut_down(self, on_crash: str, can_resume: bool) -> Outcome:
         if self.gone:
             return refused("session_not_found")
-        return DONE if self._cancel("shutdown") else NOTHING
+        turn = self.running
+        if not turn or turn["cancelling"]:
+            return NOTHING
+        self._cancel("shutdown")
+        turn["again"] = self._runs_again(turn, on_crash, can_resume)
+        return DONE
+
+    def _runs_again(self, turn: Record, on_crash: str, can_resume: bool) -> bool:
+        tries = [self.messages[id]["attempts"] for id in self.answered_by_turn()]
+        safe = on_crash in ("retry_if_untouched", "resume") and not turn["touched"]
+        goes_on = on_crash == "resume" and can_resume and turn["touched"]
+        return bool(tries) and (safe or goes_on) and all(n < self.attempts_max for n in tries)
 
     def _settled(self, error: str | None, usage: Any = None) -> None:
         """The agent is done with its turn, or gone: a cancel that was accepted before outweighs what it says."""
         turn = self.turns[self.turn or ""]
-        if turn["cancelling"]:
-            self._end_turn("interrupted" if turn["cancelling"] == "shutdown" else "cancelled", usage=usage)
+        if turn["cancelling"] == "shutdown":
+            self._end_turn("interrupted", usage=usage, again=turn["again"])
+        elif turn["cancelling"] == "deadline":
+            self._end_turn("failed", "deadline_exceeded", usage)
+        elif turn["cancelling"]:
+            self._end_turn("cancelled", usage=usage)
         else:
             self._end_turn("failed" if error else "completed", error, usage)
 
@@ -350,10 +490,7 @@ class Model:
         if turn["cancelling"]:
             self._settled(None)
             return DONE
-        tries = [self.messages[id]["attempts"] for id in turn["messages"]]
-        safe = on_crash in ("retry_if_untouched", "resume") and not turn["touched"]
-        goes_on = on_crash == "resume" and can_resume and turn["touched"]
-        self._end_turn("interrupted", again=(safe or goes_on) and all(n < self.attempts_max for n in tries))
+        self._end_turn("interrupted", again=self._runs_again(turn, on_crash, can_resume))
         return DONE
 
     # The agent
@@ -450,9 +587,10 @@ class Model:
             return NOTHING
         if taken:
             self._join(id, "steer")
+            self.messages[id]["instead"] = None
             heard["touched"] = True
         else:
-            self.messages[id].update(handed=False, declined_by=turn)
+            self.messages[id].update(handed=False, declined_by=turn, instead="queue")
         return DONE
 
     def began(self, turn: str) -> Outcome:

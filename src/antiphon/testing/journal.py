@@ -41,8 +41,9 @@ class Journal:
         self.asked: set[str] = set()
         self.settled: set[str] = set()
         self.run: str | None = None
-        self.deleted = False
+        self.deleted = self.paused = False
         self._modes: dict[str, str] = {}
+        self._senders: dict[str, str | None] = {}
         self._messages_of: dict[str, list[str]] = {}
 
     @property
@@ -111,7 +112,7 @@ class Journal:
         _must(id not in self._modes, f"{id} was accepted twice")
         last = data["place"] == len(self.queue)
         _must(last or data["when_busy"] in ("interrupt", "rollback"), f"{id} pushed itself in front (P7)")
-        self._modes[id] = data["when_busy"]
+        self._modes[id], self._senders[id] = data["when_busy"], data.get("sender")
         self.queue.insert(data["place"], id)
 
     def _message_edited(self, entry: Entry, data: Entry) -> None:
@@ -137,11 +138,34 @@ class Journal:
         self.ends[id] = (state, entry["turn_id"])
         if id in self.queue:
             self.queue.remove(id)
-            _must(state in ("withdrawn", "cancelled") and not entry["turn_id"], f"never ran, but {entry}")
+            overdue = state == "failed" and data["error"]["code"] == "deadline_exceeded"
+            known = state in ("withdrawn", "cancelled") or overdue
+            _must(known and not entry["turn_id"], f"never ran, but {entry}")
+            return
+        if id in self.running:
+            self._leaves(entry, data)
             return
         _must(id in self.leaving, f"{id} ended outside its turn's end (P4)")
         _must(ENDS[self.leaving.pop(id)] == state, f"{id} ended otherwise than its turn: {entry}")
         _must(id in self._messages_of.get(entry["turn_id"], ()), f"not its turn: {entry} (P4)")
+
+    def _leaves(self, entry: Entry, data: Entry) -> None:
+        """A message ends, and its turn goes on for others: it was cancelled, or ran out of time."""
+        turn, others = self._current(entry), len(self.running) > 1
+        _must(data["state"] in ("cancelled", "failed"), f"ended outside its turn's end (P4): {entry}")
+        _must(others or turn["origin"] == "agent", f"its turn goes on for nobody: {entry}")
+        _must(not turn["cancelled"], f"ended before the turn that is being stopped: {entry}")
+        self.running.remove(entry["message_id"])
+
+    # The queue
+
+    def _queue_paused(self, entry: Entry, data: Entry) -> None:
+        _must(not self.paused, f"paused twice: {entry}")
+        self.paused = True
+
+    def _queue_continued(self, entry: Entry, data: Entry) -> None:
+        _must(self.paused, f"not paused: {entry}")
+        self.paused = False
 
     # Turns
 
@@ -150,15 +174,23 @@ class Journal:
         _must(not self.leaving, f"a turn started while messages are without an end: {self.leaving}")
         _must(entry["turn_id"] not in self.replies, f"{entry['turn_id']} started twice")
         ids = list(data["message_ids"])
+        _must(not self.paused or not ids, f"started although the queue is paused: {entry}")
         _must((not ids) == (data.get("origin") == "agent"), f"answers nobody: {entry}")
         if ids:
-            fitting = [id for id in self.queue if self._modes[id] == "collect"] if len(ids) > 1 else self.queue
+            fitting = self._collected_with(ids) if len(ids) > 1 else self.queue
             _must(ids[0] == self.queue[0] and ids == fitting[: len(ids)], f"{ids} ran before {self.queue} (P7)")
         self.turn = {"turn_id": entry["turn_id"], "generation": entry["generation"], "cancelled": False, "tools": []}
+        self.turn["origin"] = data.get("origin")
         self.queue = [id for id in self.queue if id not in ids]
         self.running = ids
         self._messages_of[entry["turn_id"]] = ids
         self.replies[entry["turn_id"]] = ""
+
+    def _collected_with(self, ids: list[str]) -> list[str]:
+        """What could share a turn with these: all that is collected, of one sender where these are."""
+        senders = {self._senders[id] for id in ids}
+        waiting = [id for id in self.queue if self._modes[id] == "collect"]
+        return [id for id in waiting if len(senders) > 1 or self._senders[id] in senders]
 
     def _spoken(self, entry: Entry) -> None:
         turn = self._current(entry)
@@ -188,13 +220,14 @@ class Journal:
         self.running.append(entry["message_id"])
 
     def _turn_cancel_requested(self, entry: Entry, data: Entry) -> None:
-        self._current(entry)["cancelled"] = True
+        turn = self._current(entry)
+        turn["cancelled"] = turn["cancelled"] or data["reason"]
 
     def _turn_ended(self, entry: Entry, data: Entry) -> None:
         turn, state = self._current(entry), data["state"]
         _must(not turn["tools"], f"tools without an end: {turn['tools']} (P11)")
         _must(not self.asked - self.settled, f"questions without an end: {self.asked - self.settled}")
-        cut = state in ("cancelled", "interrupted")
+        cut = state in ("cancelled", "interrupted") or (state == "failed" and turn["cancelled"] == "deadline")
         _must(cut or not turn["cancelled"], f"a cancelled turn ended as {state} (P9)")
         self.turn_ends[entry["turn_id"]] = state
         self.leaving = dict.fromkeys(self.running, state)
