@@ -96,6 +96,7 @@ async def _serve(options: ServeOptions) -> int:
             ids=ids,
             settings=config.settings(),
             workspace=lambda session_id: _workspace(options.data_dir, session_id),
+            belongings=options.data_dir / "conversations",
             environment=clean_environment,
             store_name=_store_kind(options),
         )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from antiphon.host.belongings import Belongings
 from antiphon.host.fanout import Fanout
 from antiphon.host.places import Places
 from antiphon.host.settings import HostSettings
@@ -20,6 +21,7 @@ class Context(msgspec.Struct, kw_only=True):
     Attributes:
         host_id: The name under which this host claims sessions.
         workspace: Makes the working directory of a session that names none, and returns its absolute path.
+        belongings: What adapters keep of their sessions.
         draining: The host goes down: nothing new is taken and no turn starts.
         patience_s: How long an agent may take to end politely; 0 once the host is in a hurry.
         grace_s: How long an agent may take to stop its turn by itself.
@@ -35,6 +37,7 @@ class Context(msgspec.Struct, kw_only=True):
     fanout: Fanout
     random: random.Random
     workspace: Callable[[str], str]
+    belongings: Belongings = msgspec.field(default_factory=lambda: Belongings(None))
     environment: Callable[[], Mapping[str, str]]
     draining: bool = False
     patience_s: float = 3.0

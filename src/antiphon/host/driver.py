@@ -265,6 +265,7 @@ class Driver:
             model=session.model,
             settings=session.settings,
             environment=self._context.environment(),
+            place=self._context.belongings.of(session.id),
         )
         timeout_s = self._context.settings.open_timeout_s
         try:

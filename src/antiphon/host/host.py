@@ -18,6 +18,7 @@ from antiphon.core.session import Session
 from antiphon.core.step import Step
 from antiphon.host.actor import Accepted, SessionActor
 from antiphon.host.archive import exported, exported_key, imported
+from antiphon.host.belongings import Belongings
 from antiphon.host.context import Context
 from antiphon.host.fanout import Fanout
 from antiphon.host.following import Following
@@ -56,6 +57,7 @@ class Host(Following):
         ids: Ids,
         settings: HostSettings | None = None,
         workspace: Callable[[str], str],
+        belongings: Path | None = None,
         environment: Callable[[], Mapping[str, str]] = dict,
         seed: int | None = None,
         store_name: str = "",
@@ -66,6 +68,7 @@ class Host(Following):
         clock, ids: Time, and names for new things.
         settings: Limits and deadlines.
         workspace: Makes the working directory of a session that names none, and returns its absolute path.
+        belongings: A directory for what adapters keep of their sessions; without one they keep nothing.
         environment: The environment that agents are given.
         seed: Of the jitter in retries; None for a random one.
         store_name: What `status` calls the store.
@@ -83,6 +86,7 @@ class Host(Following):
                 fanout=Fanout(store),
                 random=random.Random(seed),  # noqa: S311 - jitter, not secrets
                 workspace=workspace,
+                belongings=Belongings(belongings),
                 environment=environment,
                 patience_s=settings.close_patience_s,
                 grace_s=settings.cancel_grace_s,
@@ -207,6 +211,7 @@ class Host(Following):
 
     async def _purge(self) -> None:
         """Take away, in small steps, what deleted sessions left."""
+        await self.context.belongings.sweep(self.context.store)
         while True:
             await self.context.clock.sleep(10)
             try:
@@ -354,7 +359,8 @@ class Host(Following):
         """See `Service.delete_session`."""
         session = await self._ask(ref, c.DeleteSession())
         actor = self.actor(session.id)
-        await self._bounded(actor, lambda: actor.agent_away)
+        if await self._bounded(actor, lambda: actor.agent_away):
+            self.context.belongings.discard(session.id)
         if self._actors.get(session.id) is actor and actor.asleep and not self._closing:
             self._put_to_sleep(session.id)
 

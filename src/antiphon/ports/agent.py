@@ -40,8 +40,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
         settings: The session's settings, as the person set them.
         options: The agent's own table of the configuration (command, timeout, and so on).
         environment: The whole environment of the process. The host's secrets are not in it.
-        place: A directory of this session's own, existing and absolute, for what the adapter must keep of it; it goes
-            with the session. None where the host keeps nothing.
+        place: A directory of this session's own, absolute, for what the adapter must keep of it. An adapter that needs
+            it makes it; it goes with the session. None where the host keeps nothing.
     """
 
     name: str

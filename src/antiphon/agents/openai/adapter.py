@@ -151,6 +151,10 @@ def _with_transcript(opening: p.Open, spec: AgentSpec, resume_token: str | None,
             raise OpenFailed("This conversation can't be gone on with: nothing is kept here.")
         return opening
     place = Path(spec.place)
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise OpenFailed(f"The directory {place} can't be made ({error.strerror}).") from error
     if resume_token is not None and not TOKEN.fullmatch(resume_token):
         raise OpenFailed("This conversation can't be gone on with: it is not one of this agent's.")
     if resume_token is None:

@@ -66,7 +66,7 @@ async def check(name: str, adapter: str, options: Mapping[str, Any], told: Calla
             told(Outcome("installed", "ok"))
             mark = new_mark()
             environment = clean_environment({"HOME": str(home), **mark})
-            async with _host(agent, _made(directory, "work"), environment) as host:
+            async with _host(agent, _made(directory, "work"), Path(directory, "conversations"), environment) as host:
                 fine = await _Trial(host, agent, pointed, model, told).run()
             return await _step(told, "nothing is left running", _nothing_left(mark)) and fine
 
@@ -78,7 +78,7 @@ def _made(directory: str, name: str) -> Path:
 
 
 @asynccontextmanager
-async def _host(agent: Agent, work: Path, environment: Mapping[str, str]) -> AsyncGenerator[Host]:
+async def _host(agent: Agent, work: Path, belongings: Path, environment: Mapping[str, str]) -> AsyncGenerator[Host]:
     host = Host(
         store=MemoryStore(epoch="check"),
         agents={agent.name: agent},
@@ -86,6 +86,7 @@ async def _host(agent: Agent, work: Path, environment: Mapping[str, str]) -> Asy
         ids=SystemIds(),
         settings=HostSettings(drain_s=0),
         workspace=lambda _: str(work),
+        belongings=belongings,
         environment=lambda: environment,
     )
     try:
