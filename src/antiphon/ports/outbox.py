@@ -141,7 +141,7 @@ class Outbox(Protocol):
         ...
 
     async def settle(self, delivery: Delivery) -> None:
-        """Write how a claimed delivery stands after a try, and give up the claim. What is not pending stays as it is."""
+        """Write how a claimed delivery stands after a try, and give up the claim. What is settled stays so."""
         ...
 
     async def release(self, host: str | None) -> None:

@@ -17,6 +17,8 @@ async def test_keys_of_the_first_schema_are_kept_and_count_as_new(data_dir: Path
         await store.commit(commit)
     await store.close()
     connection = connect(store.path, None, writes=True)
+    for table in ("webhooks", "deliveries", "schedules"):
+        execute(connection, f"DROP TABLE {table}")
     execute(connection, "ALTER TABLE keys DROP COLUMN spent_at; PRAGMA user_version = 1")
     connection.close()
 

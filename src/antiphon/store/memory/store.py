@@ -21,7 +21,10 @@ from antiphon.ports.store import (
     StoredMessage,
 )
 from antiphon.store.cursors import Activity, Walk, cursor, place
+from antiphon.store.memory.outbox import MemoryOutbox
+from antiphon.store.memory.timetable import MemoryTimetable
 from antiphon.store.steps import forgets_before, require_whole, spent_at
+from antiphon.store.telling import tellings
 
 PAGE_BYTES = 4 * 1024 * 1024
 T = TypeVar("T")
@@ -66,6 +69,8 @@ class MemoryStore:
         self._feed: list[tuple[str, int]] = []
         self._fence = 0
         self._closed = asyncio.Event()
+        self.outbox = MemoryOutbox(self._messages.get, lambda session_id: self._living(session_id) is not None)
+        self.timetable = MemoryTimetable()
 
     @property
     def epoch(self) -> str:
@@ -85,6 +90,7 @@ class MemoryStore:
         self._keep_records(kept, commit)
         if not kept.living and commit.session.key is not None:
             self._keys.pop(commit.session.key, None)
+        self.outbox.tell(tellings(commit))
 
     def _create(self, commit: Commit, kept: Kept | None) -> Kept:
         session = commit.session

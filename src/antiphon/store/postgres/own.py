@@ -66,10 +66,27 @@ oldest AS (
     LIMIT (SELECT greatest(max(excess), 0) FROM many)),
 forgotten_keys AS (
     DELETE FROM keys USING oldest WHERE keys.session = oldest.session AND keys.key = oldest.key)"""
+_TOLD = """,
+told AS (
+    INSERT INTO deliveries (id, webhook_id, target, type, at, session_id, message_id, subject, state, attempts, since,
+        next_at, claimed_until)
+    SELECT event.id, w.id, w.target, event.type, event.at, event.session_id, event.message_id, event.subject,
+        'pending', 0, event.at, event.at, 0
+    FROM own, unnest($39::text[], $40::text[], $41::bigint[], $42::text[], $43::text[], $44::bytea[], $45::text[])
+        AS event (id, type, at, session_id, message_id, subject, needle)
+    JOIN webhooks w ON w.disabled_at IS NULL AND instr(w.events, event.needle) > 0
+        AND (w.message_id = event.message_id
+            OR w.message_id IS NULL AND (w.session_id IS NULL OR w.session_id = event.session_id))
+    ON CONFLICT (webhook_id, id) DO NOTHING
+    RETURNING 1)"""
 _DONE = "\nSELECT number FROM own"
+_DONE_AND_TOLD = "\nSELECT number, (SELECT count(*) FROM told) FROM own"
+_FORGOTTEN_LATER = _FORGOTTEN_KEYS.replace("$40", "$47").replace("$39", "$46")
 CREATE = f"WITH own AS ({_CREATED}),{_REST}{_DONE}"
 ADVANCE = f"WITH own AS ({_ADVANCED}),{_REST}{_DONE}"
 ADVANCE_AND_FORGET = f"WITH own AS ({_ADVANCED}),{_REST}{_FORGOTTEN_KEYS}{_DONE}"
+ADVANCE_AND_TELL = f"WITH own AS ({_ADVANCED}),{_REST}{_TOLD}{_DONE_AND_TOLD}"
+ADVANCE_FORGET_AND_TELL = f"WITH own AS ({_ADVANCED}),{_REST}{_TOLD}{_FORGOTTEN_LATER}{_DONE_AND_TOLD}"
 """A whole commit as one statement, which is its own transaction: all that depends on `own` is written if that is, and
 nothing otherwise. A key that was spent on another message violates its table's primary key, and so ends all of it."""
 
@@ -89,9 +106,12 @@ def statement(write: Write) -> tuple[str, tuple[Any, ...]]:
         return CREATE, (write.session_id, write.fence or 0, write.key, *write.state, *numbers, *columns)
     fence = ANY_FENCE if write.fence is None else write.fence
     advance = (write.session_id, fence, write.expected, *write.state, *numbers, *columns)
+    if write.tellings:
+        advance = (*advance, *_columns(write.tellings, 7))
     if write.forgets_before is None:
-        return ADVANCE, advance
-    return ADVANCE_AND_FORGET, (*advance, write.forgets_before, KEYS_MAX - len(write.keys))
+        return ADVANCE_AND_TELL if write.tellings else ADVANCE, advance
+    forgetting = (*advance, write.forgets_before, KEYS_MAX - len(write.keys))
+    return ADVANCE_FORGET_AND_TELL if write.tellings else ADVANCE_AND_FORGET, forgetting
 
 
 def _columns(found: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:

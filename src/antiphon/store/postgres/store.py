@@ -19,8 +19,10 @@ from antiphon.store.postgres.faults import FAULTS, fault, is_certain
 from antiphon.store.postgres.notices import Inbox, Known, Outbox, heard
 from antiphon.store.postgres.standing import Standing
 from antiphon.store.sql import reads
+from antiphon.store.sql.outbox import SqlOutbox
 from antiphon.store.sql.rows import Damage
 from antiphon.store.sql.statements import Command
+from antiphon.store.sql.timetable import SqlTimetable
 from antiphon.store.sql.writes import prepare
 
 T = TypeVar("T")
@@ -35,6 +37,10 @@ class PostgresStore:
     """Sessions in a schema of a PostgreSQL database, which several hosts may share.
 
     Use it from the event loop in which it was opened, and `close` it there.
+
+    Attributes:
+        outbox: Its webhooks, and what is to be told to them.
+        timetable: Its schedules.
     """
 
     def __init__(
@@ -54,6 +60,8 @@ class PostgresStore:
         self._standing = Standing(partial(connect, options), name, self._hear)
         self._tasks = Tasks("store")
         self._closing = asyncio.Event()
+        self.outbox = SqlOutbox(self._looking, self._write, lock="FOR UPDATE SKIP LOCKED")
+        self.timetable = SqlTimetable(self._looking, self._write)
 
     @classmethod
     async def open(
@@ -121,6 +129,8 @@ class PostgresStore:
                 raise await run(connection, own.refusal(write))
         self._known.put(write.session_id, write.sequence)
         self._outbox.put(write.session_id, write.sequence)
+        if write.tellings and written[0][1]:
+            self.outbox.stirred.set()
 
     async def claim(self, session_id: str, host: str) -> int | None:
         return await self._bounded(partial(self._standing.claim, session_id, host))
@@ -209,6 +219,14 @@ class PostgresStore:
         """Run a command of several statements on one state of the store."""
         async with self._connection() as connection:
             return await in_transaction(connection, command, read_only=True)
+
+    async def _looking(self, begin: Callable[[], Command[T]]) -> T:
+        return await self._look(begin())
+
+    async def _write(self, begin: Callable[[], Command[T]]) -> T:
+        """Run a command that writes, other than a commit, in a transaction of its own."""
+        async with self._connection() as connection:
+            return await in_transaction(connection, begin(), read_only=False)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from antiphon.ports.store import KEYS_MAX, Commit, Fenced, KeyTaken, SequenceMoved
-from antiphon.store.sql import rows
+from antiphon.store.sql import outbox, rows
 from antiphon.store.sql.statements import Command, insert
 from antiphon.store.steps import forgets_before, require_whole, spent_at
+from antiphon.store.telling import tellings
 
 ANY_FENCE = 2**63 - 1
 
@@ -34,6 +35,8 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     """As `antiphon.store.steps.forgets_before`."""
     turns: tuple[tuple[Any, ...], ...]
     permissions: tuple[tuple[Any, ...], ...]
+    tellings: tuple[tuple[Any, ...], ...] = ()
+    """Events that webhooks may want, as parameters of `antiphon.store.sql.outbox.TELL`."""
 
 
 def prepare(commit: Commit, *, now: int) -> Write:
@@ -72,6 +75,7 @@ def prepare(commit: Commit, *, now: int) -> Write:
         forgets_before=forgets_before(commit),
         turns=tuple((one.id, one.generation, one.first_sequence, rows.encode(one)) for one in commit.turns),
         permissions=tuple((one.id, one.state, one.requested_at, rows.encode(one)) for one in commit.permissions),
+        tellings=tuple(outbox.told(telling) for telling in tellings(commit)),
     )
 
 
@@ -88,8 +92,16 @@ _ADVANCE = (
 _FEED = "INSERT INTO feed (session, first, last) VALUES ($1, $2, $3) RETURNING position"
 
 
-def commit(write: Write) -> Command[None]:
-    """Write a commit. A refusal (`SequenceMoved`, `KeyTaken`, `Fenced`) is raised before anything was written."""
+def commit(write: Write, *, listened: bool = True) -> Command[int]:
+    """Write a commit. A refusal (`SequenceMoved`, `KeyTaken`, `Fenced`) is raised before anything was written.
+
+    Args:
+        write: The commit.
+        listened: Whether there may be webhooks that want to be told of it.
+
+    Returns:
+        How many deliveries to webhooks it made.
+    """
     number = yield from _create(write) if write.expected == 0 else _advance(write)
     if write.entries:
         [(position,)] = yield _FEED, (number, write.expected + 1, write.sequence)
@@ -120,6 +132,10 @@ def commit(write: Write) -> Command[None]:
         [(number, *row) for row in write.permissions],
         "ON CONFLICT (id) DO UPDATE SET state = excluded.state, record = excluded.record",
     )
+    made = 0
+    for telling in write.tellings if listened else ():
+        made += len((yield outbox.TELL, telling))
+    return made
 
 
 def _create(write: Write) -> Command[int]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
@@ -12,8 +13,10 @@ from antiphon.core.session import Permission, Session, Turn
 from antiphon.ports.clock import Clock
 from antiphon.ports.store import Commit, FeedEntry, KeyedMessage, Listed, Notice, SessionQuery, StoredMessage
 from antiphon.store.sql import reads, writes
+from antiphon.store.sql.outbox import SqlOutbox, any_webhook
 from antiphon.store.sql.rows import Damage
 from antiphon.store.sql.statements import Command
+from antiphon.store.sql.timetable import SqlTimetable
 from antiphon.store.sqlite import database, own
 from antiphon.store.sqlite.jobs import Job, apart
 from antiphon.store.sqlite.lock import DirectoryLock
@@ -32,6 +35,10 @@ class SqliteStore:
     """Sessions in `antiphon.db` in a data directory, for the one host that holds the directory's lock.
 
     Use it from the event loop in which it was opened, and `close` it there.
+
+    Attributes:
+        outbox: Its webhooks, and what is to be told to them.
+        timetable: Its schedules.
     """
 
     def __init__(
@@ -50,6 +57,8 @@ class SqliteStore:
         self._read_places = asyncio.Semaphore(WAITING)
         self._closing = asyncio.Event()
         self._closed = asyncio.Event()
+        self.outbox = SqlOutbox(self._read, self._write)
+        self.timetable = SqlTimetable(self._read, self._write)
 
     @classmethod
     async def open(cls, data_dir: Path, *, clock: Clock, vfs: str | None = None, timeout_s: float = TIMEOUT_S) -> Self:
@@ -74,7 +83,22 @@ class SqliteStore:
         store = cls(path, epoch, lock, clock=clock, vfs=vfs, timeout_s=timeout_s)
         store._writer.start()
         store._readers.start()
+        try:
+            await store._prepare_outbox()
+        except BaseException:
+            await store.close()
+            raise
         return store
+
+    async def _prepare_outbox(self) -> None:
+        """Give up the claims of a host that is gone: only one can hold the directory. Without webhooks, write nothing.
+
+        What does not succeed now costs time later: a look in vain at each end of a message, claims that run out.
+        """
+        with suppress(StoreUnavailable):
+            self.outbox.listened = await self._read(any_webhook)
+            if self.outbox.listened:
+                await self.outbox.release(None)
 
     @property
     def epoch(self) -> str:
@@ -89,7 +113,10 @@ class SqliteStore:
     # Writing
 
     async def commit(self, commit: Commit) -> None:
-        await self._write(partial(writes.commit, writes.prepare(commit, now=self._clock.now())))
+        write = writes.prepare(commit, now=self._clock.now())
+        made = await self._write(lambda: writes.commit(write, listened=self.outbox.listened))
+        if made:
+            self.outbox.stirred.set()
 
     async def claim(self, session_id: str, host: str) -> int | None:  # noqa: ARG002  # every host is this one
         return await self._write(partial(own.claim, session_id))

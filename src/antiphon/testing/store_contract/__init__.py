@@ -19,9 +19,11 @@ from antiphon.testing.store_contract.commits import CommitsContract
 from antiphon.testing.store_contract.journal import JournalContract
 from antiphon.testing.store_contract.life import LifeContract
 from antiphon.testing.store_contract.lists import ListsContract
+from antiphon.testing.store_contract.outbox import OutboxContract
+from antiphon.testing.store_contract.timetable import TimetableContract
 
 __all__ = ["StoreContract"]
 
 
-class StoreContract(CommitsContract, JournalContract, ListsContract, LifeContract):
+class StoreContract(CommitsContract, JournalContract, ListsContract, LifeContract, OutboxContract, TimetableContract):
     """The whole contract. Override `reopen` where the data outlives the object."""
