@@ -10,6 +10,7 @@ import msgspec
 
 from antiphon.agents.conversing import RunningConversation
 from antiphon.agents.environment import session_variables
+from antiphon.agents.loopback import Loopback
 from antiphon.agents.openai import protocol as p
 from antiphon.agents.openai.conversation import Conversation
 from antiphon.agents.openai.options import BadOptions, ChatOptions, OpenAIOptions, read, secret
@@ -41,6 +42,16 @@ class OpenAIAgent:
         _check(self._options)
         self._ids = SystemIds()
         self.capabilities = capabilities(self._options)
+
+    @classmethod
+    def loopback(cls, options: Mapping[str, Any], model_url: str, directory: Path) -> Loopback:  # noqa: ARG003
+        """As `antiphon.agents.loopback` says: the same table with another address, and no key."""
+        pointed = {
+            name: value for name, value in options.items() if name not in {"headers", "headers_env", "api_key_env"}
+        }
+        return Loopback(
+            options={**pointed, "base_url": f"{model_url}/v1", "api_key_env": "", "retries": 1}, patience_s=30.0
+        )
 
     async def missing(self) -> str | None:
         """Look for the key, and for the library that MCP servers need."""
