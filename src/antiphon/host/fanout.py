@@ -59,7 +59,7 @@ class Fanout:
         self._store = store
         self._topics: dict[str, Topic] = {}
         self._waiters: dict[str, dict[asyncio.Future[Receipt], None]] = {}
-        self._feeders: dict[asyncio.Event, None] = {}
+        self._feeders: dict[asyncio.Event, deque[Entry]] = {}
         self._farewells: OrderedDict[str, Receipt] = OrderedDict()
         self._closed = False
 
@@ -74,7 +74,9 @@ class Fanout:
             topic.add(entries)
             for waker in topic.wakers:
                 waker.set()
-        for waker in self._feeders:
+        for waker, farewells in self._feeders.items():
+            if entries and entries[-1].type == "session.deleted":
+                farewells.append(entries[-1])
             waker.set()
 
     def moved(self, session_id: str) -> None:
@@ -177,9 +179,13 @@ class Fanout:
                 del self._topics[session_id]
 
     async def follow_all(self, after: str) -> AsyncGenerator[tuple[str, Entry], None]:
-        """The entries of all sessions after a position of the feed, with their positions, then as they come."""
-        waker = asyncio.Event()
-        self._feeders[waker] = None
+        """The entries of all sessions after a position of the feed, with their positions, then as they come.
+
+        A deleted session is gone from the store's feed. Whoever follows hears of its end all the same, at the position
+        that was reached.
+        """
+        waker, farewells = asyncio.Event(), deque[Entry](maxlen=FAREWELLS_MAX)
+        self._feeders[waker] = farewells
         try:
             while not self._closed:
                 waker.clear()
@@ -189,6 +195,8 @@ class Fanout:
                     yield place.position, place.entry
                     if self._closed:
                         return
+                while farewells and not self._closed:
+                    yield after, farewells.popleft()
                 if not found:
                     await waker.wait()
         finally:

@@ -8,10 +8,14 @@ import msgspec
 
 from antiphon.core import events as e
 from antiphon.core.errors import InvalidRequest, NotFound
+from antiphon.core.events import Entry
 from antiphon.core.session import Session
 from antiphon.host.cursors import parsed
 from antiphon.host.reading import Reading
 from antiphon.host.views import EventView, Page, Receipt, event_view, rfc3339
+
+PAGE_BYTES = 4 << 20
+BACKWARDS_STEP = 50
 
 
 class Following(Reading):
@@ -25,6 +29,39 @@ class Following(Reading):
         items = (*told, *[event_view(entry, self.context.store.epoch) for entry in entries])
         more = bool(entries) and entries[-1].sequence < session.sequence
         return Page(items=items, next_cursor=items[-1].cursor if more else None)
+
+    async def earlier_events(self, ref: str, *, before: str | None, limit: int) -> Page:
+        """See `Service.earlier_events`."""
+        session = await self.load(ref)
+        told, start = await self._from(session, before) if before else ((), session.sequence + 1)
+        entries = await self._backwards(session.id, start + 1 if told else start, limit)
+        epoch = self.context.store.epoch
+        items = (*told, *[event_view(entry, epoch) for entry in entries])
+        more = bool(entries) and entries[0].sequence > 1
+        return Page(items=items, next_cursor=f"{epoch}:{entries[0].sequence}" if more else None)
+
+    async def _backwards(self, session_id: str, before: int, limit: int) -> list[Entry]:
+        """The newest entries before a sequence, in their order: as many as were asked for, or about 4 MiB of them."""
+        found: list[Entry] = []
+        size = 0
+        while len(found) < limit and size < PAGE_BYTES:
+            wanted = min(limit - len(found), BACKWARDS_STEP)
+            chunk = await self.context.store.tail(session_id, before=before, limit=wanted)
+            found[:0] = chunk
+            if len(chunk) < wanted:
+                break
+            size += sum(len(msgspec.json.encode(entry.data)) for entry in chunk)
+            before = chunk[0].sequence
+        return found
+
+    async def event(self, ref: str, sequence: int) -> EventView | None:
+        """See `Service.event`."""
+        session = await self.load(ref)
+        if sequence < 1:
+            return None
+        entries = await self.context.store.entries(session.id, after=sequence - 1, limit=1)
+        found = bool(entries) and entries[0].sequence == sequence
+        return event_view(entries[0], self.context.store.epoch) if found else None
 
     async def follow(self, ref: str, *, after: str | None) -> AsyncGenerator[EventView, None]:
         """See `Service.follow`."""

@@ -9,6 +9,7 @@ from antiphon.host.service import HostStatus
 from antiphon.host.views import AgentView, View
 from antiphon.http import answers, html
 from antiphon.http.call import Call
+from antiphon.http.problems import NoRoute
 from antiphon.http.routes import Description, Group, PageOf
 from antiphon.telemetry import metrics
 from antiphon.web import page
@@ -74,6 +75,25 @@ async def show_docs(call: Call) -> Response:
 
 
 @GROUP.route("GET", "/", Description(query=None, answers={200: HTML}))
-async def show_page(_call: Call) -> Response:
-    """Show the page."""
-    return html.answer(page.index())
+async def show_page(call: Call) -> Response:
+    """Show the page: every session, and what is said in each."""
+    if not page.built():
+        return html.answer(page.index().content.decode())
+    return _page_file(call, page.index(), {"content-security-policy": page.POLICY, "x-frame-options": "DENY"})
+
+
+@GROUP.route("GET", "/assets/{id}", Description(query=None, answers={200: "text/javascript"}, refusals=("not_found",)))
+async def show_page_asset(call: Call) -> Response:
+    """Show a script, a style or a picture of the page."""
+    found = page.assets().get(call.path_params["id"])
+    if found is None:
+        raise NoRoute("The page has no such file. Perhaps antiphon was updated: load the page again.")
+    return _page_file(call, found, {"cross-origin-resource-policy": "same-origin"})
+
+
+def _page_file(call: Call, file: page.File, headers: dict[str, str]) -> Response:
+    """A file of the page. It is asked for each time, and sent when it is another one than the browser has."""
+    told = {"cache-control": "no-cache", "etag": file.tag, "referrer-policy": "no-referrer", **headers}
+    if file.tag in (call.header("if-none-match") or ""):
+        return Response(status_code=304, headers=told)
+    return Response(file.content, headers=told, media_type=file.media_type)

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from antiphon.host.service import Service
+from antiphon.http.browsers import Codes
 from antiphon.http.presence import Ending
 from antiphon.http.token_store import Scope, TokenStore
 from antiphon.telemetry.metrics import Metrics
@@ -44,11 +45,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """Who asks: the name of the token, and what it may do. `token_id` is None for the host's own and for nobody."""
+    """Who asks: the name of the token, and what it may do. `token_id` is None for the host's own and for nobody.
+
+    `browser` says that the token came in a cookie.
+    """
 
     name: str
     scope: Scope
     token_id: str | None = None
+    browser: bool = False
 
 
 class Edge:
@@ -57,6 +62,7 @@ class Edge:
     Attributes:
         service: What requests are carried out by.
         tokens: The tokens beside the host's own.
+        codes: The codes of sign-in links.
         limits: How much, and for how long.
         metrics: Where requests are counted.
         document: Makes the OpenAPI document. The first call takes long enough to be made in a thread.
@@ -73,6 +79,7 @@ class Edge:
     ) -> None:
         self.service = service
         self.tokens = tokens
+        self.codes = Codes(tokens)
         self.limits = limits
         self.metrics = metrics
         self.document = document

@@ -271,6 +271,12 @@ class CreateToken(Form):
     scope: Literal["full", "read"] = "full"
 
 
+class SignIn(Form):
+    """The code of a sign-in link."""
+
+    code: Annotated[str, StringConstraints(min_length=1, max_length=100), _NO_NUL]
+
+
 class Query(BaseModel):
     """A query string. Its values are text, so that numbers are read from it."""
 
@@ -311,11 +317,37 @@ class TranscriptQuery(Query):
     cursor: Annotated[Cursor | None, Field(description="The `next_cursor` of the page before.")] = None
 
 
+_TYPES = r"^[a-z_]+(\.([a-z_]+|\*))?(,[a-z_]+(\.([a-z_]+|\*))?)*$"
+
+
 class EventsQuery(Query):
-    """Which events are shown."""
+    """Which events are shown, and how."""
 
     after: Annotated[Cursor | None, Field(description="The cursor after which to begin.")] = None
     limit: Annotated[int, Field(ge=1, le=1000, description="How many events a page may have.")] = 500
+    types: Annotated[
+        Annotated[
+            str, StringConstraints(pattern=r"^[a-z_]+(\.([a-z_]+|\*))?(,[a-z_]+(\.([a-z_]+|\*))?)*$", max_length=1000)
+        ]
+        | None,
+        Field(description="Only events of these types, as `turn.text,permission.*`; `gap` and `snapshot` always come."),
+    ] = None
+    inline_max: Annotated[
+        Annotated[int, Field(ge=0, le=2**31)] | None,
+        Field(description="Events with more bytes of `data` than this come with `{ref, bytes}` in its place."),
+    ] = None
+
+
+class SessionEventsQuery(EventsQuery):
+    """Which events of a session are shown."""
+
+    before: Annotated[
+        Cursor | None,
+        Field(
+            description="Only in pages: the newest events before this cursor, or with `end` the newest of all. "
+            "`next_cursor` is then the `before` of the page that comes earlier."
+        ),
+    ] = None
 
 
 class PermissionsQuery(ListQuery):

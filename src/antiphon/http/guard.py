@@ -3,11 +3,13 @@
 import hmac
 import ipaddress
 import re
+from typing import NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from antiphon.core.errors import AntiphonError, Forbidden, Unauthorized
 from antiphon.http import problems
+from antiphon.http.browsers import cookie_value
 from antiphon.http.call import PRINCIPAL
 from antiphon.http.edge import Principal
 from antiphon.http.token_store import TokenStore, digest
@@ -15,6 +17,7 @@ from antiphon.http.token_store import TokenStore, digest
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]/@\s]+)(?::\d{1,5})?")
 _LOOKING = frozenset({"GET", "HEAD"})
 NOBODY = Principal("nobody", "read")
+_OWN_AFFAIRS = ("/v1/sign-out",)
 
 
 def is_loopback(host: str) -> bool:
@@ -73,8 +76,12 @@ def _is_address(name: str) -> bool:
 class Guard:
     """ASGI middleware that refuses whoever may not come in, before anything is read or routed.
 
-    Under `/v1` a token is needed; a token of scope `read` can only look. The pages beside it are open, `/metrics` only
-    where the host is bound to a loopback address.
+    Under `/v1` a token is needed, as `Bearer` or in the cookie of a browser that was signed in; a token of scope `read`
+    can only look. The pages beside it are open, `/metrics` only where the host is bound to a loopback address.
+
+    Browsers send a cookie along whoever makes them ask, and count every port of a machine as the same site. So a
+    request with a cookie must come from this host's own page: one that changes something says so in `Origin`, and any
+    other in `Sec-Fetch-Site` (Fetch Metadata), where the browser sends it.
 
     It changes the scope in place: whoever calls it has made a copy.
     """
@@ -93,9 +100,9 @@ class Guard:
             return
         path = scope["raw_path"].decode("latin-1")
         try:
-            host, origin, authorization = _identify(scope)
-            self._check_place(host, origin)
-            scope[PRINCIPAL] = self._check_token(path, scope["method"], authorization)
+            asking = _identify(scope)
+            self._check_place(asking)
+            scope[PRINCIPAL] = self._check_token(path, scope["method"], asking)
         except AntiphonError as error:
             await problems.refusal(error)(scope, receive, send)
             return
@@ -104,46 +111,77 @@ class Guard:
             scope["method"] = "GET"  # the server leaves out the body (RFC 9110 section 9.3.2)
         await self._app(scope, receive, send)
 
-    def _check_place(self, host: str, origin: str | None) -> None:
+    def _check_place(self, asking: "_Asking") -> None:
+        host, origin = asking.host, asking.origin
         if not self._hosts.allow(host):
             detail = "This name does not lead here. Use localhost, or add the name to the host's `allowed_hosts`."
             raise Forbidden(detail, host=host[:200])
         if origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
             raise Forbidden("Pages of another origin may not use this host.", origin=origin[:200])
 
-    def _check_token(self, path: str, method: str, authorization: str | None) -> Principal:
+    def _check_token(self, path: str, method: str, asking: "_Asking") -> Principal:
         if not (path.startswith("/v1/") or path == "/v1" or (path == "/metrics" and not self._open_metrics)):
             return NOBODY
-        if authorization is None:
-            raise Unauthorized(
-                "A token is needed: send `Authorization: Bearer TOKEN`. `ready.json` holds the host's own."
-            )
-        scheme, _, secret = authorization.partition(" ")
+        principal = self._signed_in(method, asking) if asking.authorization is None else self._shown(asking)
+        if principal.scope == "read" and method not in _LOOKING and not (principal.browser and path in _OWN_AFFAIRS):
+            raise Forbidden("This token may only look. Use one of scope `full`.", scope="read")
+        return principal
+
+    def _shown(self, asking: "_Asking") -> Principal:
+        scheme, _, secret = (asking.authorization or "").partition(" ")
         principal = self._known(secret.strip()) if scheme.lower() == "bearer" else None
         if principal is None:
             raise Unauthorized("The token is not valid here. Perhaps it was revoked, or belongs to another host.")
-        if principal.scope == "read" and method not in _LOOKING:
-            raise Forbidden("This token may only look. Use one of scope `full`.", scope="read")
         return principal
+
+    def _signed_in(self, method: str, asking: "_Asking") -> Principal:
+        """Whose browser it is. A cookie counts only in what this host's own page asks for."""
+        secret = cookie_value(asking.cookie, asking.host) if asking.cookie else None
+        if secret is None:
+            raise Unauthorized(
+                "A token is needed: send `Authorization: Bearer TOKEN`. `ready.json` holds the host's own."
+            )
+        token = self._tokens.match(secret)
+        if token is None or token.kind != "browser":
+            raise Unauthorized("This browser is no longer signed in. Sign in again: `antiphon open`.")
+        looking = method in _LOOKING
+        if asking.site not in (("same-origin", "none", None) if looking else ("same-origin", None)):
+            raise Forbidden("Only the page of this host may use its cookie.")
+        if not looking and asking.origin is None:
+            raise Forbidden("Only the page of this host may use its cookie; it would have sent its `Origin`.")
+        return Principal(token.name, token.scope, token.id, browser=True)
 
     def _known(self, secret: str) -> Principal | None:
         if hmac.compare_digest(digest(secret), self._own):
             return Principal("local", "full")
         token = self._tokens.match(secret)
-        return Principal(token.name, token.scope, token.id) if token else None
+        return Principal(token.name, token.scope, token.id) if token and token.kind == "token" else None
 
 
-def _identify(scope: Scope) -> tuple[str, str | None, str | None]:
-    """The one `Host` of a request, its `Origin`, its `Authorization`."""
-    hosts: list[str] = []
-    origin = authorization = None
+class _Asking(NamedTuple):
+    """What a request says of where it comes from: each header's one value."""
+
+    host: str
+    origin: str | None
+    authorization: str | None
+    cookie: str | None
+    site: str | None
+
+
+_HEADERS = frozenset({b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site"})
+
+
+def _identify(scope: Scope) -> _Asking:
+    """The one `Host` of a request, and what else says who asks."""
+    found: dict[bytes, str] = {}
+    hosts = 0
     for name, value in scope["headers"]:
-        if name == b"host":
-            hosts.append(value.decode("latin-1"))
-        elif name == b"origin":
-            origin = value.decode("latin-1")
-        elif name == b"authorization":
-            authorization = value.decode("latin-1")
-    if len(hosts) != 1:
+        if name in _HEADERS:
+            hosts += name == b"host"
+            text = value.decode("latin-1")
+            # HTTP/2, or a proxy that speaks it, may send several cookie fields (RFC 9113 section 8.2.3)
+            found[name] = f"{found[name]}; {text}" if name == b"cookie" and name in found else text
+    if hosts != 1:
         raise Forbidden("A request names one `Host` (RFC 9112 section 3.2).")
-    return hosts[0], origin, authorization
+    get = found.get
+    return _Asking(found[b"host"], get(b"origin"), get(b"authorization"), get(b"cookie"), get(b"sec-fetch-site"))

@@ -25,7 +25,7 @@ from antiphon.host.views import (
     TranscriptItem,
     TurnView,
 )
-from antiphon.http import about, problems, sse, tokens
+from antiphon.http import about, problems, sign_in, sse, tokens
 from antiphon.http.forms import (
     KEY_SCHEMA,
     AnswerPermission,
@@ -36,6 +36,7 @@ from antiphon.http.forms import (
     Query,
     ReorderQueue,
     SendMessage,
+    SignIn,
     StartSession,
 )
 from antiphon.http.routes import PageOf, Route
@@ -49,6 +50,7 @@ FORMS: tuple[type[Form], ...] = (
     ReorderQueue,
     AnswerPermission,
     CreateToken,
+    SignIn,
 )
 VIEWS = (
     Receipt,
@@ -63,6 +65,7 @@ VIEWS = (
     about.Health,
     tokens.TokenView,
     tokens.NewTokenView,
+    sign_in.SignInLink,
 )
 
 DESCRIPTION = (
@@ -189,14 +192,15 @@ def _operation(route: Route) -> dict[str, Any]:
 
 
 def _path_parameters(path: str) -> list[dict[str, Any]]:
+    parameters: list[dict[str, Any]] = []
     if "{ref}" in path:
         told = "A session's id, or its percent-encoded key."
         schema = {name: value for name, value in KEY_SCHEMA.items() if name != "not"}
-        return [{"name": "ref", "in": "path", "required": True, "description": told, "schema": schema}]
+        parameters.append({"name": "ref", "in": "path", "required": True, "description": told, "schema": schema})
     if "{id}" in path:
         schema = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"}
-        return [{"name": "id", "in": "path", "required": True, "schema": schema}]
-    return []
+        parameters.append({"name": "id", "in": "path", "required": True, "schema": schema})
+    return parameters
 
 
 def _query_parameters(query: type[Query] | None) -> list[dict[str, Any]]:
@@ -270,7 +274,7 @@ def _refusals(route: Route) -> dict[str, Any]:
     codes = list(route.told.refusals)
     if route.path.startswith("/v1"):
         codes += EVERYWHERE
-        codes += () if route.path == "/v1/tokens" else WITH_STORE
+        codes += () if route.path in ("/v1/tokens", "/v1/sign-in-links") else WITH_STORE
         codes += WITH_BODY if route.told.body is not None else ()
     else:
         codes += ("forbidden", "internal", *(("unauthorized",) if route.path == "/metrics" else ()))
@@ -301,6 +305,9 @@ def _schemas() -> dict[str, Any]:
     template = "#/components/schemas/{model}"
     _, forms = models_json_schema([(form, "validation") for form in FORMS], ref_template=template)
     _, views = msgspec.json.schema_components(VIEWS, ref_template="#/components/schemas/{name}")
+    views: dict[str, Any] = msgspec.json.decode(
+        msgspec.json.encode(views)
+    )  # a default may be a tuple, which JSON lacks
     forms["$defs"].pop("JsonValue", None)
     schemas = {**forms["$defs"], **{name: _exact(name, schema) for name, schema in views.items()}}
     return {"ProblemDocument": PROBLEM_SCHEMA, **{name: schemas[name] for name in sorted(schemas)}}

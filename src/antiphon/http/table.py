@@ -1,6 +1,6 @@
 """Every route that is served."""
 
-from antiphon.http import about, events, messages, permissions, sessions, tokens, turns
+from antiphon.http import about, events, messages, permissions, sessions, sign_in, tokens, turns
 from antiphon.http.routes import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -10,5 +10,6 @@ ROUTES: tuple[Route, ...] = (
     *events.GROUP,
     *permissions.GROUP,
     *tokens.GROUP,
+    *sign_in.GROUP,
     *about.GROUP,
 )

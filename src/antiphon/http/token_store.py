@@ -17,16 +17,27 @@ from antiphon.ports.ids import Ids
 
 Scope = Literal["full", "read"]
 TOKENS_MAX = 256
+BROWSERS_MAX = 32
+"""How many browsers stay signed in: the next one signs the oldest out."""
+BROWSER_LIFE_S = 30 * 24 * 3600
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """A token that was given out. `sha256` is its digest in hex; the token itself is nowhere."""
+    """A token that was given out. `sha256` is its digest in hex; the token itself is nowhere.
+
+    Attributes:
+        expires_at: From when on it is no longer valid; None for never.
+        parent: The token that a browser was signed in with; None for the host's own. Revoking it revokes this one.
+    """
 
     id: str
     name: str
     scope: Scope
     created_at: int
     sha256: str
+    kind: Literal["token", "browser"] = "token"
+    expires_at: int | None = None
+    parent: str | None = None
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,21 +64,26 @@ class TokenStore:
         Raises:
             StoreUnavailable: The file is damaged or can't be read. It is left as it is.
         """
-        self._path, self._clock, self._ids = path, clock, ids
+        self.clock = clock
+        self._path, self._ids = path, ids
         self._changing = asyncio.Lock()
         self._keep(_read(path))
 
     def match(self, secret: str) -> Token | None:
         """The token that a client shows. Digests are looked up, so that time tells nothing of a token's letters."""
-        return self._by_digest.get(digest(secret)) if self._by_digest else None
+        token = self._by_digest.get(digest(secret)) if self._by_digest else None
+        return token if token and self._lives(token) else None
 
     def holds(self, token_id: str) -> bool:
         """Whether a token that let somebody in is still valid."""
-        return any(token.id == token_id for token in self._by_digest.values())
+        return any(token.id == token_id for token in self.all())
 
     def all(self) -> tuple[Token, ...]:
-        """Every token, oldest first."""
-        return tuple(self._by_digest.values())
+        """Every valid token, oldest first."""
+        return tuple(token for token in self._by_digest.values() if self._lives(token))
+
+    def _lives(self, token: Token) -> bool:
+        return token.expires_at is None or self.clock.now() < token.expires_at
 
     async def create(self, name: str, scope: Scope) -> tuple[Token, str]:
         """Give out a new token. The secret is returned here and never again.
@@ -76,28 +92,45 @@ class TokenStore:
             InvalidRequest: There are as many as the limit allows.
             StoreUnavailable: It can't be written.
         """
-        secret = f"antiphon_{secrets.token_urlsafe(32)}"
         async with self._changing:
-            if len(self._by_digest) >= TOKENS_MAX:
+            given = sum(token.kind == "token" for token in self.all())
+            if given >= TOKENS_MAX:
                 raise InvalidRequest(f"There are {TOKENS_MAX} tokens already. Revoke one that is no longer used.")
-            token = Token(
-                id=self._ids.new("tok"), name=name, scope=scope, created_at=self._clock.now(), sha256=digest(secret)
-            )
+            token, secret = self._new(name, scope)
             await self._write((*self.all(), token))
         return token, secret
 
+    async def admit_browser(self, name: str, scope: Scope, parent: str | None) -> tuple[Token, str]:
+        """A token for one browser, for `BROWSER_LIFE_S`. The browsers that were signed in longest ago make room for it.
+
+        Raises:
+            StoreUnavailable: It can't be written.
+        """
+        async with self._changing:
+            browsers = [token for token in self.all() if token.kind == "browser"]
+            leaving = {token.id for token in browsers[: max(0, len(browsers) + 1 - BROWSERS_MAX)]}
+            fresh, secret = self._new(name, scope)
+            expires_at = fresh.created_at + BROWSER_LIFE_S * 1000
+            token = msgspec.structs.replace(fresh, kind="browser", expires_at=expires_at, parent=parent)
+            await self._write((*(each for each in self.all() if each.id not in leaving), token))
+        return token, secret
+
+    def _new(self, name: str, scope: Scope) -> tuple[Token, str]:
+        secret = f"antiphon_{secrets.token_urlsafe(32)}"
+        new_id, now = self._ids.new("tok"), self.clock.now()
+        return Token(id=new_id, name=name, scope=scope, created_at=now, sha256=digest(secret)), secret
+
     async def revoke(self, token_id: str) -> None:
-        """Let a token no longer be valid.
+        """Let a token no longer be valid, nor the browsers that were signed in with it.
 
         Raises:
             NotFound: There is no such token.
             StoreUnavailable: It can't be written; the token is still valid.
         """
         async with self._changing:
-            rest = tuple(token for token in self.all() if token.id != token_id)
-            if len(rest) == len(self._by_digest):
+            if not self.holds(token_id):
                 raise NotFound("token", token_id)
-            await self._write(rest)
+            await self._write(tuple(token for token in self.all() if token_id not in (token.id, token.parent)))
 
     def _keep(self, tokens: tuple[Token, ...]) -> None:
         self._by_digest = {token.sha256: token for token in tokens}

@@ -1,6 +1,7 @@
 """Tokens: give out, list, revoke."""
 
-import msgspec
+from typing import Literal
+
 from starlette.responses import Response
 
 from antiphon.host.views import View, rfc3339
@@ -14,12 +15,14 @@ GROUP = Group("tokens")
 
 
 class TokenView(View, frozen=True):
-    """A token, but for its secret."""
+    """A token, but for its secret. One of kind `browser` is what a browser was signed in with."""
 
     id: str
     name: str
     scope: Scope
     created_at: str | None
+    kind: Literal["token", "browser"]
+    expires_at: str | None
 
 
 class NewTokenView(View, frozen=True):
@@ -33,7 +36,14 @@ class NewTokenView(View, frozen=True):
 
 
 def _view(token: Token) -> TokenView:
-    return TokenView(id=token.id, name=token.name, scope=token.scope, created_at=rfc3339(token.created_at))
+    return TokenView(
+        id=token.id,
+        name=token.name,
+        scope=token.scope,
+        created_at=rfc3339(token.created_at),
+        kind=token.kind,
+        expires_at=rfc3339(token.expires_at),
+    )
 
 
 @GROUP.route(
@@ -48,7 +58,8 @@ async def create_token(call: Call) -> Response:
     """
     form = await call.parsed(CreateToken)
     token, secret = await call.edge.tokens.create(form.name, form.scope)
-    view = NewTokenView(**msgspec.structs.asdict(_view(token)), token=secret)
+    created_at = rfc3339(token.created_at)
+    view = NewTokenView(id=token.id, name=token.name, scope=token.scope, token=secret, created_at=created_at)
     return answers.answer(view, 201, {"location": f"/v1/tokens/{token.id}"})
 
 

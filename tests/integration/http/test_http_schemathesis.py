@@ -23,7 +23,7 @@ SETTINGS = hypothesis.settings(
     phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
 )
 
-UNTOLD = ("cursor", "after", "Last-Event-ID", "Idempotency-Key")
+UNTOLD = ("cursor", "after", "before", "Last-Event-ID", "Idempotency-Key")
 """What no schema can tell: whether a cursor is one that was given, and whether a key was spent on another body."""
 UNTOLD_IN_BODIES = ("settings", "cwd")
 """Nor which settings fit together, and which directories are there."""
