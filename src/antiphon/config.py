@@ -18,7 +18,7 @@ import msgspec
 
 from antiphon.agent_tables import AgentTable, BadTable, agent_tables
 from antiphon.core.decide import Rules
-from antiphon.core.words import OnCrash, WhenBusy
+from antiphon.core.words import OnCrash, Overflow, Senders, WhenBusy
 from antiphon.host.settings import AgentSettings, HostSettings
 from antiphon.overrides import overridden
 
@@ -33,7 +33,12 @@ class HostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     Attributes:
         when_busy: What a message does that finds a turn running, unless it or its session says otherwise.
         queue_max: How many messages may wait in a session.
-        collect_max: How many `collect` messages one turn answers.
+        collect_max: How many `collect` messages one turn answers in full.
+        collect_quiet_s: For how long no further `collect` message may have come before what was collected runs; a
+            burst that does not end is waited for five times as long.
+        collect_overflow: What becomes of more than `collect_max`: `refuse`, or `summarise`, which gives the agent of
+            the oldest the beginnings only.
+        collect_senders: Whether one turn answers `collect` messages of one sender only (`apart`) or of all (`together`).
         max_agents: How many agents may be open at once.
         max_sessions: How many sessions may be kept; 0 for no limit.
         agent_idle_s: After how long without a turn an agent is let go.
@@ -57,6 +62,9 @@ class HostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     when_busy: WhenBusy = "queue"
     queue_max: int = 100
     collect_max: int = 20
+    collect_quiet_s: float = 0.5
+    collect_overflow: Overflow = "refuse"
+    collect_senders: Senders = "apart"
     max_agents: int = 64
     max_sessions: int = 0
     agent_idle_s: float = 900.0
@@ -90,11 +98,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     http: HttpTable = HttpTable()
     agents: dict[str, AgentTable] = {}
 
-    def settings(self) -> HostSettings:
-        """The host's settings."""
+    def settings(self, environment: Mapping[str, str]) -> HostSettings:
+        """The host's settings; `environment` is the host's own, of which agents may inherit."""
         host = self.host
         return HostSettings(
-            rules=Rules(when_busy=host.when_busy, queue_max=host.queue_max, collect_max=host.collect_max),
+            rules=Rules(
+                when_busy=host.when_busy,
+                queue_max=host.queue_max,
+                collect_max=host.collect_max,
+                collect_quiet_s=host.collect_quiet_s,
+                collect_overflow=host.collect_overflow,
+                collect_senders=host.collect_senders,
+            ),
             max_agents=host.max_agents,
             max_sessions=host.max_sessions or None,
             agent_idle_s=host.agent_idle_s,
@@ -111,6 +126,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             deny_tools=host.deny_tools,
             memory_mb=host.memory_mb,
             output_mb=host.output_mb,
+            inherited={
+                name: {
+                    variable: environment[variable] for variable in table.settings.inherit if variable in environment
+                }
+                for name, table in self.agents.items()
+                if table.settings.inherit
+            },
             agents={name: table.settings for name, table in self.agents.items() if table.settings != AgentSettings()},
             on_crash=host.on_crash,
         )

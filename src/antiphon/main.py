@@ -18,6 +18,7 @@ import uvloop
 from antiphon import __version__
 from antiphon.agents.catalogue import ADAPTERS, UnknownAdapter, build
 from antiphon.agents.environment import clean_environment
+from antiphon.agents.vitals import SystemVitals
 from antiphon.config import Config, ConfigError, read_config
 from antiphon.core.errors import AntiphonError
 from antiphon.host.host import Host
@@ -86,7 +87,7 @@ def serve(
 
 async def _serve(options: ServeOptions) -> int:
     _prepare(options.data_dir)
-    config = read_config(options.config or options.data_dir / "antiphon.toml", required=options.config is not None)
+    config = _configuration(options.data_dir, options.config)
     clock, ids = SystemClock(), SystemIds()
     async with _opened(options, clock) as store:
         host = Host(
@@ -94,11 +95,12 @@ async def _serve(options: ServeOptions) -> int:
             agents=_agents(config),
             clock=clock,
             ids=ids,
-            settings=config.settings(),
+            settings=config.settings(os.environ),
             workspace=lambda session_id: _workspace(options.data_dir, session_id),
             belongings=options.data_dir / "conversations",
             environment=clean_environment,
             store_name=_store_kind(options),
+            vitals=SystemVitals(),
         )
         token = secrets.token_urlsafe(32)
         tokens = TokenStore(options.data_dir / "tokens.json", clock, ids)
@@ -216,6 +218,16 @@ def _agents(config: Config) -> Mapping[str, Agent]:
         return {name: build(adapter, name, options) for name, (adapter, options) in tables.items()}
     except UnknownAdapter as error:
         raise CannotServe(str(error)) from error
+
+
+def _configuration(data_dir: Path, file: Path | None) -> Config:
+    """The configuration in a file; by default the one that ANTIPHON_CONFIG names, else the data directory's, if any.
+
+    Raises:
+        ConfigError: It can't be used.
+    """
+    named = file or Path(os.environ.get("ANTIPHON_CONFIG") or "")
+    return read_config(named if named.name else data_dir / "antiphon.toml", required=bool(named.name))
 
 
 def _workspace(data_dir: Path, session_id: str) -> str:

@@ -1,11 +1,13 @@
 """The settings of a session that antiphon itself goes by. An agent may have more; those are handed on as they are."""
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from antiphon.core.collecting import check_collecting
 from antiphon.core.reset import check_reset
 from antiphon.core.words import OnCrash
+
+PATIENCES = ("stall_after_s", "busy_stall_after_s", "end_stalled_after_s", "permission_deadline_s")
 
 
 def unusable(settings: Mapping[str, Any]) -> str | None:
@@ -13,15 +15,33 @@ def unusable(settings: Mapping[str, Any]) -> str | None:
 
     They must be looked at as they are after a patch: two patches, each good, can merge into something that is not.
     """
-    on_crash, patience_s, reset = (settings.get(name) for name in ("on_crash", "stall_after_s", "reset"))
+    on_crash, reset = settings.get("on_crash"), settings.get("reset")
     if on_crash is not None and on_crash not in get_args(OnCrash):
         return f"`settings.on_crash` must be one of {', '.join(get_args(OnCrash))}."
-    if patience_s is not None and not _is_positive(patience_s):
-        return "`settings.stall_after_s` must be a number of seconds above 0."
+    for name in PATIENCES:
+        if settings.get(name) is not None and not _is_positive(settings[name]):
+            return f"`settings.{name}` must be a number of seconds above 0."
+    if flaw := _check_permissions(settings):
+        return flaw
     if flaw := check_collecting(settings):
         return flaw
     flaw = check_reset(reset) if reset is not None else None
     return f"{flaw}; null takes a field away." if flaw else None
+
+
+def _check_permissions(settings: Mapping[str, Any]) -> str | None:
+    """What is wrong with the settings that say how questions are answered without a person."""
+    if settings.get("permission_default") not in (None, "allow", "deny"):
+        return "`settings.permission_default` must be allow or deny."
+    for name in ("allow_tools", "deny_tools"):
+        patterns: Any = settings.get(name)
+        if patterns is None:
+            continue
+        if not isinstance(patterns, list | tuple) or not all(
+            isinstance(each, str) for each in cast("list[Any]", patterns)
+        ):
+            return f'`settings.{name}` must be a list of names of tools, such as ["Read", "mcp__files__*"].'
+    return None
 
 
 def _is_positive(value: Any) -> bool:

@@ -14,7 +14,7 @@ from antiphon.core import events as e
 from antiphon.core.collecting import may_start_at
 from antiphon.core.deadlines import next_deadline
 from antiphon.core.decide import Given, Refused, Repeated
-from antiphon.core.session import Message, Permission, Session, Turn
+from antiphon.core.session import Message, Permission, Problem, Session, Turn
 from antiphon.core.step import Step, Taken
 from antiphon.core.words import OnCrash
 from antiphon.host.alarm import Alarm
@@ -213,6 +213,15 @@ class SessionActor:
         """Whether this actor could be forgotten: it holds nothing that the store does not."""
         busy = self._watchers or self._wants_agent or self._alarm.at
         return self.at_rest and self._driver.away and not busy
+
+    @property
+    def agent_pid(self) -> int | None:
+        """The agent's process, where it has one just now."""
+        return self._driver.pid
+
+    def give_up(self, turn_id: str, problem: Problem) -> None:
+        """Fail a turn that runs and end its agent."""
+        self._driver.give_up(turn_id, problem)
 
     def let_go(self) -> None:
         """Let the idle agent go."""

@@ -18,9 +18,10 @@ import msgspec
 from antiphon.core import commands as c
 from antiphon.core import events as e
 from antiphon.core.errors import StoreUnavailable
-from antiphon.core.session import Message, Running, Session
+from antiphon.core.session import Message, Problem, Running, Session
 from antiphon.host.attachments import file_part
 from antiphon.host.context import Context
+from antiphon.host.policy import output_limit, own_environment, policy_of
 from antiphon.host.shortening import shortened
 from antiphon.host.tasks import Tasks
 from antiphon.ports import agent as port
@@ -48,6 +49,11 @@ class Desk(Protocol):
         """Take what became of the agent, of which there is never much: it does not wait."""
         ...
 
+    @property
+    def session(self) -> Session | None:
+        """The session after the last commit."""
+        ...
+
     def written(self, message_id: str) -> NewText | None:
         """What a person wrote, where it is at hand."""
         ...
@@ -73,6 +79,12 @@ class _Open(msgspec.Struct, kw_only=True, eq=False):
     """The agent's own ids of what it asked, by permission id."""
     outbox: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
     """Held while something is said to it: its methods are not called concurrently."""
+    output: int = 0
+    """How many characters were said in `turn_id`."""
+    output_max: int
+    """How many may be said in one turn."""
+    given_up: str | None = None
+    """The turn that was failed for what its agent did or did not do; the agent is being ended for it."""
     closing: bool = False
     reader: asyncio.Task[None] | None = None
 
@@ -99,6 +111,11 @@ class Driver:
     def away(self) -> bool:
         """Whether no agent is open, opening or closing."""
         return self._open is None and self._prompting is None and self._closing is None
+
+    @property
+    def pid(self) -> int | None:
+        """The agent's process, where it has one just now."""
+        return self._open.agent.pid if self._open else None
 
     def ready(self, session: Session) -> bool:
         """Whether a turn can be started: no agent is there, or one that can go on with this generation."""
@@ -176,6 +193,18 @@ class Driver:
             self._closing = None
             self._desk.wake()
 
+    def give_up(self, turn_id: str, problem: Problem) -> None:
+        """Fail a turn of the agent's and end the agent, which can't be trusted on."""
+        opened = self._open
+        if opened is None or opened.given_up == turn_id:
+            return
+        opened.given_up = turn_id
+        self._desk.tell(c.AgentEnded(turn_id=turn_id, error=problem))
+        if self._prompting:
+            self._tasks.start(self._abandon_prompt(), "abandon")
+        else:
+            self.let_go()
+
     def wake_agent(self, session: Session) -> None:
         """Open the agent although nothing is to be said to it yet. The caller holds a place for it."""
         if self.away and not self._closed:
@@ -213,7 +242,7 @@ class Driver:
         try:
             parts = await self._parts(running.messages)
             opened = await self._free_agent(session)
-            opened.turn_id, opened.ended = turn_id, asyncio.Event()
+            opened.turn_id, opened.ended, opened.output = turn_id, asyncio.Event(), 0
             async with asyncio.timeout(self._context.settings.open_timeout_s), opened.outbox:
                 await opened.agent.prompt(turn_id, parts)
         except port.OpenFailed as error:
@@ -262,9 +291,12 @@ class Driver:
             session_key=session.key,
             generation=session.generation,
             cwd=session.cwd or self._context.workspace(session.id),
-            model=session.model,
+            model=session.model or self._model(session.agent),
             settings=session.settings,
-            environment=self._context.environment(),
+            environment={
+                **self._context.environment(),
+                **own_environment(session.agent, self._context.settings),
+            },
             place=self._context.belongings.of(session.id),
         )
         timeout_s = self._context.settings.open_timeout_s
@@ -274,7 +306,12 @@ class Driver:
         except TimeoutError:
             raise port.OpenFailed(f"The agent {session.agent!r} did not start within {timeout_s:g} s.") from None
         run_id = self._context.ids.new("run")
-        opened = _Open(run_id=run_id, generation=session.generation, agent=running)
+        opened = _Open(
+            run_id=run_id,
+            generation=session.generation,
+            agent=running,
+            output_max=output_limit(session.agent, self._context.settings),
+        )
         self._open = opened
         self._desk.tell(
             c.AgentOpened(
@@ -372,6 +409,8 @@ class Driver:
 
     async def _heard(self, opened: _Open, said: port.Said) -> None:
         report = self._desk.report
+        if self._says_too_much(opened, said):
+            return
         match said:
             case port.Text(turn_id=turn_id, text=text):
                 for piece in _pieces(text):
@@ -382,7 +421,7 @@ class Driver:
                 await report(c.AgentSteered(turn_id=said.turn_id, message_id=said.message_id, taken=said.taken))
             case port.Began(turn_id=turn_id):
                 if opened.turn_id is None:
-                    opened.turn_id, opened.ended = turn_id, asyncio.Event()
+                    opened.turn_id, opened.ended, opened.output = turn_id, asyncio.Event(), 0
                 await report(c.AgentBegan(turn_id=turn_id))
             case port.Ended():
                 await self._turn_over(opened, said)
@@ -393,6 +432,28 @@ class Driver:
             case _:
                 if event := _event(said):
                     await report(c.AgentSaid(turn_id=event.turn_id, said=event))
+
+    def _says_too_much(self, opened: _Open, said: port.Said) -> bool:
+        """Whether the turn has said more than it may; then it fails, and what more it says goes unheard."""
+        match said:
+            case port.Text(text=text) | port.Thought(text=text):
+                opened.output += len(text)
+            case port.ToolStarted(input=shown) | port.ToolEnded(output=shown):
+                opened.output += len(shown if isinstance(shown, str) else str(shown))
+            case _:
+                return False
+        if opened.output <= opened.output_max:
+            return False
+        if opened.turn_id is not None and opened.turn_id != opened.given_up:
+            limit = f"{opened.output_max / (1 << 20):g} MB"
+            detail = f"The turn said more than {limit}, which is what `output_mb` allows; its agent was ended."
+            self.give_up(opened.turn_id, Problem(code="agent_failed", detail=detail))
+        return True
+
+    def _model(self, agent: str) -> str | None:
+        """The model that the configuration names for an agent."""
+        settings = self._context.settings.agents.get(agent)
+        return settings.model if settings else None
 
     async def _turn_over(self, opened: _Open, said: port.Ended) -> None:
         if opened.turn_id == said.turn_id:
@@ -406,7 +467,8 @@ class Driver:
     async def _asked(self, opened: _Open, said: port.Asked) -> None:
         permission_id = self._context.ids.new("perm")
         opened.requests = {**opened.requests, permission_id: said.request_id}
-        deadline_s = self._context.settings.permission_deadline_s
+        policy = policy_of(self._desk.session, self._context.settings)
+        verdict, deadline_s = policy.verdict(said.tool), policy.permission_deadline_s
         now = self._context.clock.now()
         await self._desk.report(
             c.AgentAsked(
@@ -416,6 +478,8 @@ class Driver:
                 tool=said.tool,
                 options=said.options,
                 deadline_at=None if deadline_s is None else now + int(deadline_s * 1000),
+                decision=verdict.decision if verdict else None,
+                note=verdict.note if verdict else None,
             )
         )
 

@@ -18,11 +18,13 @@ from antiphon.core.session import Session
 from antiphon.core.step import Step
 from antiphon.host.actor import Accepted, SessionActor
 from antiphon.host.archive import exported, exported_key, imported
+from antiphon.host.attention import Attention
 from antiphon.host.belongings import Belongings
 from antiphon.host.context import Context
 from antiphon.host.fanout import Fanout
 from antiphon.host.following import Following
 from antiphon.host.places import Places
+from antiphon.host.policy import policy_of
 from antiphon.host.service import HostStatus, NewMessage, NewSession
 from antiphon.host.settings import HostSettings
 from antiphon.host.tasks import Tasks
@@ -32,6 +34,7 @@ from antiphon.ports.agent import Agent
 from antiphon.ports.clock import Clock
 from antiphon.ports.ids import Ids
 from antiphon.ports.store import Commit, KeyTaken, Store
+from antiphon.ports.vitals import Vitals
 
 log = logging.getLogger("antiphon.host")
 T = TypeVar("T")
@@ -61,6 +64,7 @@ class Host(Following):
         environment: Callable[[], Mapping[str, str]] = dict,
         seed: int | None = None,
         store_name: str = "",
+        vitals: Vitals | None = None,
     ) -> None:
         """Args:
         store: Where sessions are kept; the caller opens and closes it.
@@ -72,6 +76,7 @@ class Host(Following):
         environment: The environment that agents are given.
         seed: Of the jitter in retries; None for a random one.
         store_name: What `status` calls the store.
+        vitals: Looks at the processes of silent agents; without it only the clock says that a turn is stalled.
         """
         settings = settings or HostSettings()
         super().__init__(
@@ -93,6 +98,7 @@ class Host(Following):
             )
         )
         self._store_name = store_name
+        self._attention = Attention(self.context, vitals)
         self._tasks = Tasks("host")
         self._leaving: dict[SessionActor, None] = {}
         self._closing = False
@@ -183,6 +189,8 @@ class Host(Following):
                 elif actor.session and actor.session.running and not actor.crowded:
                     self._expire(actor, actor.session)
                     self._end_own_turn(actor, actor.session, now)
+                    self._attention.look(actor, actor.session, actor.session.running, now)
+            self._attention.keep(self._actors)
 
     def _put_to_sleep(self, session_id: str) -> None:
         actor = self._actors.pop(session_id)
@@ -197,7 +205,7 @@ class Host(Following):
         now = self.context.clock.now()
         for permission in session.permissions:
             if permission.deadline_at is not None and permission.deadline_at <= now:
-                decision = self.context.settings.permission_default
+                decision = policy_of(session, self.context.settings).permission_default
                 actor.tell(c.ExpirePermission(permission_id=permission.id, decision=decision))
 
     def _end_own_turn(self, actor: SessionActor, session: Session, now: float) -> None:
@@ -205,7 +213,7 @@ class Host(Following):
         running = session.running
         if running is None or running.turn.origin != "agent" or session.permissions:
             return
-        patience_s = session.settings.get("stall_after_s") or self.context.settings.stall_after_s
+        patience_s = policy_of(session, self.context.settings).stall_after_s
         if now - actor.heard_at > patience_s:
             actor.tell(c.AgentEnded(turn_id=running.turn.id))
 

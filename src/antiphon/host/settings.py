@@ -58,6 +58,7 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
         memory_mb: How much memory an agent and all that it starts may use; 0 for no limit.
         output_mb: How much one turn may say, think and tell of its tools.
         agents: What single agents are set to, by name.
+        inherited: Variables of the host's environment, with their values, that single agents get, by the agent's name.
         on_crash: What becomes of a turn that a crash cut short, unless the session says otherwise.
         conflict_attempts: How often a command is decided anew when other writers come first.
         awake_idle_s: After how long without any command a session's actor is put to sleep.
@@ -81,6 +82,7 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_mb: int = 0
     output_mb: float = 64.0
     agents: Mapping[str, AgentSettings] = {}
+    inherited: Mapping[str, Mapping[str, str]] = {}
     on_crash: str = "interrupt"
     conflict_attempts: int = 10
     awake_idle_s: float = 60.0
