@@ -130,7 +130,7 @@ class Model:
             "times": [self.now, None, None],
             "sender": sender,
             "limits": limits or {},
-            "instead": self._instead(mode),
+            "instead": self._instead(mode or "queue"),
             "left": False,
         }
         if key:

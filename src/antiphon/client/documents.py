@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar, cast
 
 from antiphon.client.errors import UnexpectedAnswer
-from antiphon.core.words import Delivery, MessageState, Origin, SessionStatus, TurnState
+from antiphon.core.words import Delivery, MessageState, Origin, SessionStatus, Substitute, TurnState
 
 Json = dict[str, Any]
 D = TypeVar("D", bound="Document")
@@ -109,6 +109,9 @@ class Receipt(Outcome):
     accepted_at: str
     started_at: str | None
     ended_at: str | None
+    substitute: Substitute | None
+    sender: str | None
+    deadline_at: str | None
 
     @property
     def ended(self) -> bool:
@@ -117,7 +120,8 @@ class Receipt(Outcome):
 
 
 class Session(Document):
-    """A session as it is now. `turn_id` is the running turn's; `queued` counts what waits."""
+    """A session as it is now. `turn_id` is the running turn's; `queued` counts what waits; `paused_at` says since when
+    nothing of it may start."""
 
     __slots__ = ()
     id: str
@@ -135,6 +139,7 @@ class Session(Document):
     settings: Json
     turn_id: str | None
     queued: int
+    paused_at: str | None
     turns: int
     created_at: str
     active_at: str
@@ -167,12 +172,14 @@ class Turn(Outcome):
 
 
 class Cancelled(Document):
-    """The answer to a cancel. `confirmed` says that the agent is known to have stopped."""
+    """The answer to a cancel: the state of the turn, or of the message. `confirmed` says that nothing of it is known to
+    run any more; `message_ids` are those that ended without a turn of their own being stopped."""
 
     __slots__ = ()
-    turn_id: str
-    state: TurnState
+    turn_id: str | None
+    state: TurnState | MessageState
     confirmed: bool
+    message_ids: list[str]
 
 
 class Permission(Document):

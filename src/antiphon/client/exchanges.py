@@ -34,6 +34,8 @@ class Draft(NamedTuple):
     when_busy: WhenBusy | None = None
     files: Sequence[Json] = ()
     create: Json | None = None
+    sender: str | None = None
+    deadline_s: float | Json | None = None
 
 
 def given(**fields: Any) -> Json:
@@ -106,6 +108,16 @@ def reorder(ref: str, order: Sequence[str]) -> Exchange[Page[Receipt]]:
     return Exchange(request, page_of(Receipt))
 
 
+def queue_act(ref: str, verb: str) -> Exchange[Session]:
+    """`pause` a queue, or let it `continue`."""
+    return Exchange(_post(f"{_session(ref)}/queue/{verb}", None, repeatable=True), Session.read)
+
+
+def queue_cancel(ref: str) -> Exchange[Page[Receipt]]:
+    """End all that waits; answers what did."""
+    return Exchange(_post(f"{_session(ref)}/queue/cancel", None), page_of(Receipt))
+
+
 def transcript(ref: str, fields: Mapping[str, Any]) -> Exchange[Page[Line]]:
     """A page of the conversation, oldest first."""
     return Exchange(_get(f"{_session(ref)}/transcript{query(fields)}"), page_of(Line))
@@ -145,7 +157,14 @@ def send(draft: Draft, *, stream: bool = False) -> Exchange[Receipt]:
     check_idempotency_key(draft.idempotency_key)
     headers = {"idempotency-key": draft.idempotency_key} | ({"accept": EVENT_STREAM} if stream else {})
     files = list(draft.files) or None
-    body = given(text=draft.text, files=files, when_busy=draft.when_busy, create=draft.create)
+    body = given(
+        text=draft.text,
+        files=files,
+        when_busy=draft.when_busy,
+        create=draft.create,
+        sender=draft.sender,
+        deadline_s=draft.deadline_s,
+    )
     return Exchange(_post(f"{_session(draft.ref)}/messages", body, headers=headers, repeatable=True), Receipt.read)
 
 
@@ -166,6 +185,11 @@ def message_withdraw(message_id: str) -> Exchange[Receipt]:
     return Exchange(request, Receipt.read)
 
 
+def message_cancel(message_id: str) -> Exchange[Cancelled]:
+    """Cancel a message that waits or runs. One that was cancelled already is answered likewise."""
+    return Exchange(_post(f"/v1/messages/{quoted(message_id)}/cancel", None, repeatable=True), Cancelled.read)
+
+
 # Turns, permissions, agents, tokens, the host
 
 
@@ -174,9 +198,10 @@ def turn(turn_id: str, wait_s: int = 0) -> Exchange[Turn]:
     return Exchange(_get(f"/v1/turns/{quoted(turn_id)}", wait_s), Turn.read)
 
 
-def turn_cancel(turn_id: str) -> Exchange[Cancelled]:
-    """Cancel that turn and no other; answers once its agent has stopped."""
-    return Exchange(_post(f"/v1/turns/{quoted(turn_id)}/cancel", None), Cancelled.read)
+def turn_cancel(turn_id: str, *, queue: bool = False) -> Exchange[Cancelled]:
+    """Cancel that turn and no other, or with it all that waits; answers once its agent has stopped."""
+    which = query({"queue": "true"}) if queue else ""
+    return Exchange(_post(f"/v1/turns/{quoted(turn_id)}/cancel{which}", None), Cancelled.read)
 
 
 def permissions(fields: Mapping[str, Any]) -> Exchange[Page[Permission]]:

@@ -103,6 +103,8 @@ class Client:
         idempotency_key: str | None = None,
         files: Sequence[Json] = (),
         create: Json | None = None,
+        sender: str | None = None,
+        deadline_s: float | Json | None = None,
     ) -> Receipt:
         """Send a message and wait for its end.
 
@@ -116,8 +118,11 @@ class Client:
                 makes one for this call, so that its own retries can't double the message.
             files: References such as `{"path": "/absolute/path"}`.
             create: What to start a session from, such as `{"agent": "echo"}`, when the key has none.
+            sender: For whom it is sent; without one it is the name of the token.
+            deadline_s: Seconds from its acceptance until it must have ended, or some of `{"waiting": …, "running": …,
+                "total": …}`. Unlike `wait_s` this ends the message, as `failed` with `deadline_exceeded`.
         """
-        draft = Draft(ref, text, idempotency_key or new_key(), when_busy, files, create)
+        draft = Draft(ref, text, idempotency_key or new_key(), when_busy, files, create, sender, deadline_s)
         return self._run(self._plans.send(draft, wait_s))
 
     def sending(
@@ -130,12 +135,14 @@ class Client:
         idempotency_key: str | None = None,
         files: Sequence[Json] = (),
         create: Json | None = None,
+        sender: str | None = None,
+        deadline_s: float | Json | None = None,
     ) -> Iterator[Receipt]:
         """Like `send`, but iterates over the receipt as it stands, first when it is accepted; the last is the result.
 
         Whoever stops iterating knows the message's id and can go on with `waiting`.
         """
-        draft = Draft(ref, text, idempotency_key or new_key(), when_busy, files, create)
+        draft = Draft(ref, text, idempotency_key or new_key(), when_busy, files, create, sender, deadline_s)
         last: Receipt = yield from self._iterate(self._plans.send(draft, wait_s))
         yield last
 
@@ -149,13 +156,15 @@ class Client:
         idempotency_key: str | None = None,
         files: Sequence[Json] = (),
         create: Json | None = None,
+        sender: str | None = None,
+        deadline_s: float | Json | None = None,
     ) -> Iterator[Event | Receipt]:
         """Send a message and iterate over the events of its turn as they come; the last item is the receipt.
 
         A stream that breaks is taken up where it broke; no event comes twice. Where events can't be had any more, the
         receipt still comes, and its `reply` is the whole answer.
         """
-        draft = Draft(ref, text, idempotency_key or new_key(), when_busy, files, create)
+        draft = Draft(ref, text, idempotency_key or new_key(), when_busy, files, create, sender, deadline_s)
         receipt: Receipt = yield from self._iterate(following.send_and_follow(self._plans, draft, wait_s))
         yield receipt
 
@@ -179,6 +188,10 @@ class Client:
     def message_withdraw(self, message_id: str) -> Receipt:
         """Take back a message that waits."""
         return self._ask(exchanges.message_withdraw(message_id))
+
+    def message_cancel(self, message_id: str) -> Cancelled:
+        """Cancel a message that waits or runs; a turn that answers it alone is cancelled, and waited for."""
+        return self._ask(exchanges.message_cancel(message_id))
 
     # Sessions
 
@@ -265,6 +278,18 @@ class Client:
         """Reorder what waits; `order` names every waiting message once."""
         return self._ask(exchanges.reorder(ref, order)).items
 
+    def queue_pause(self, ref: str) -> Session:
+        """Let no turn start until `queue_continue`: what runs goes on, what comes waits."""
+        return self._ask(exchanges.queue_act(ref, "pause"))
+
+    def queue_continue(self, ref: str) -> Session:
+        """Let what waits run again, in its order."""
+        return self._ask(exchanges.queue_act(ref, "continue"))
+
+    def queue_cancel(self, ref: str) -> list[Receipt]:
+        """End all that waits as cancelled; returns the receipts of what did. The running turn goes on."""
+        return self._ask(exchanges.queue_cancel(ref)).items
+
     def transcript(self, ref: str, *, generation: int | None = None) -> Iterator[Line]:
         """The conversation, oldest first; of the current generation unless another is named."""
         fields = given(generation=generation)
@@ -297,9 +322,12 @@ class Client:
         """A turn at its end, or as it stands when the time is up."""
         return self._run(self._plans.turn_wait(turn_id, timeout_s))
 
-    def turn_cancel(self, turn_id: str) -> Cancelled:
-        """Cancel that turn and no other. Returns once its agent has stopped; raises `TurnEnded` if it had before."""
-        return self._ask(exchanges.turn_cancel(turn_id))
+    def turn_cancel(self, turn_id: str, *, queue: bool = False) -> Cancelled:
+        """Cancel that turn and no other. Returns once its agent has stopped; raises `TurnEnded` if it had before.
+
+        With `queue` all that waits in its session ends as cancelled, too.
+        """
+        return self._ask(exchanges.turn_cancel(turn_id, queue=queue))
 
     def permissions(self, *, state: str | None = "pending", ref: str | None = None) -> Iterator[Permission]:
         """The approval inbox: what agents ask, of one session or of all. `state=None` includes what is settled."""

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from antiphon.core.names import KEY_MAX, key_problem
+from antiphon.core.session import Deadline
 from antiphon.core.words import SessionStatus, WhenBusy
 from antiphon.host.service import NewMessage, NewSession
 
@@ -209,13 +210,34 @@ class File(Form):
         return self
 
 
+YEAR_S = 366 * 24 * 3600
+Seconds = Annotated[float, Field(ge=0.001, le=YEAR_S, allow_inf_nan=False)]
+
+
+class DeadlineOf(Form):
+    """Deadlines apart: for how long a message may wait for its turn, run in it, and be on its way in all."""
+
+    waiting: Seconds | None = None
+    running: Seconds | None = None
+    total: Seconds | None = None
+
+
+Sender = Annotated[str, StringConstraints(min_length=1, max_length=256), _NO_NUL]
+
+
 class SendMessage(Form):
-    """A message. `create` makes the session when there is none under the key."""
+    """A message. `create` makes the session when there is none under the key.
+
+    `sender` says for whom it is sent, where a client speaks for several; else it is the name of the client's token.
+    `deadline_s` limits the whole way of the message, or its parts.
+    """
 
     text: Text
     files: Annotated[list[File], Field(max_length=20)] | None = None
     when_busy: WhenBusy | None = None
     create: Birth | None = None
+    sender: Sender | None = None
+    deadline_s: Seconds | DeadlineOf | None = None
 
     def new(self, *, idempotency_key: str | None, digest: str | None, sender: str) -> NewMessage:
         """What the host makes of it."""
@@ -225,8 +247,22 @@ class SendMessage(Form):
             when_busy=self.when_busy,
             idempotency_key=idempotency_key,
             digest=digest,
-            sender=sender,
+            sender=self.sender or sender,
+            deadline=self._deadline(),
         )
+
+    def _deadline(self) -> Deadline | None:
+        limits = self.deadline_s
+        if limits is None:
+            return None
+        if not isinstance(limits, DeadlineOf):
+            return Deadline(total_ms=_ms(limits))
+        given = Deadline(waiting_ms=_ms(limits.waiting), running_ms=_ms(limits.running), total_ms=_ms(limits.total))
+        return None if given == Deadline() else given
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)
 
 
 class EditMessage(Form):
@@ -307,6 +343,12 @@ class SessionsQuery(ListQuery):
         Annotated[str, StringConstraints(min_length=1, max_length=500)] | None,
         Field(description="With this in the key or the title."),
     ] = None
+
+
+class CancelQuery(Query):
+    """What is cancelled with a turn."""
+
+    queue: Annotated[bool, Field(description="Cancel all that waits in its session, too.")] = False
 
 
 class TranscriptQuery(Query):

@@ -4,7 +4,7 @@ import msgspec
 from starlette.responses import Response
 
 from antiphon.host.service import NewSession
-from antiphon.host.views import Receipt
+from antiphon.host.views import Cancelled, Receipt
 from antiphon.http import answers, bodies, headers
 from antiphon.http.call import Call
 from antiphon.http.forms import Birth, EditMessage, SendMessage
@@ -111,3 +111,18 @@ async def edit_message(call: Call) -> Response:
 async def withdraw_message(call: Call) -> Response:
     """Withdraw a message that waits; it will not run."""
     return await _waited(call, await call.service.withdraw_message(call.id("message")), accepted=200)
+
+
+@GROUP.route(
+    "POST",
+    f"{ONE}/cancel",
+    Description(answers={200: Cancelled}, refusals=("message_not_found", "not_editable", "session_conflict")),
+)
+async def cancel_message(call: Call) -> Response:
+    """Cancel a message that waits or runs.
+
+    A turn that answers it alone is cancelled, and this answers once the agent has stopped, or was killed. A turn that
+    answers others, too, goes on for them: then `confirmed` is false. A message that has ended, or was just handed to
+    the agent as a steer, is refused.
+    """
+    return answers.answer(await call.service.cancel_message(call.id("message")))

@@ -175,6 +175,35 @@ async def reorder_queue(call: Call) -> Response:
     return answers.answer(await call.service.reorder(ref, tuple(form.order)))
 
 
+@GROUP.route("POST", f"{ONE}/queue/pause", _OF_SESSION)
+async def pause_queue(call: Call) -> Response:
+    """Pause the queue.
+
+    What runs goes on; what waits and what comes is kept, and no turn is started until the queue is continued, also
+    after a restart of the host. `paused_at` of the session says since when.
+    """
+    return answers.session(await call.service.pause_queue(call.ref()))
+
+
+@GROUP.route("POST", f"{ONE}/queue/continue", _OF_SESSION)
+async def continue_queue(call: Call) -> Response:
+    """Let a paused queue go on, in its order."""
+    return answers.session(await call.service.continue_queue(call.ref()))
+
+
+@GROUP.route(
+    "POST",
+    f"{ONE}/queue/cancel",
+    Description(answers={200: PageOf(Receipt)}, refusals=("session_not_found", "session_conflict")),
+)
+async def cancel_queue(call: Call) -> Response:
+    """Cancel all that waits.
+
+    Answers the receipts of what was cancelled. The running turn goes on, with the steers that were handed to it.
+    """
+    return answers.answer(await call.service.cancel_queue(call.ref()))
+
+
 @GROUP.route(
     "GET",
     f"{ONE}/transcript",

@@ -5,7 +5,7 @@ from starlette.responses import Response
 from antiphon.host.views import Cancelled, TurnView
 from antiphon.http import answers, headers
 from antiphon.http.call import Call
-from antiphon.http.forms import ListQuery
+from antiphon.http.forms import CancelQuery, ListQuery
 from antiphon.http.routes import Description, Group, PageOf
 
 GROUP = Group("turns")
@@ -51,11 +51,15 @@ async def show_turn(call: Call) -> Response:
 @GROUP.route(
     "POST",
     "/v1/turns/{id}/cancel",
-    Description(answers={200: Cancelled}, refusals=("turn_not_found", "turn_ended", "session_conflict")),
+    Description(
+        query=CancelQuery, answers={200: Cancelled}, refusals=("turn_not_found", "turn_ended", "session_conflict")
+    ),
 )
 async def cancel_turn(call: Call) -> Response:
     """Cancel a turn, and no other.
 
-    Answers once the agent has stopped, or was killed. What was said until then is kept.
+    Answers once the agent has stopped, or was killed. What was said until then is kept. With `queue=true` all that
+    waits in its session ends as cancelled in the same step; `message_ids` names it.
     """
-    return answers.answer(await call.service.cancel_turn(call.id("turn")))
+    query = call.query(CancelQuery)
+    return answers.answer(await call.service.cancel_turn(call.id("turn"), queue=query.queue))

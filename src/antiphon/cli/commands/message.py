@@ -6,7 +6,7 @@ from antiphon.cli.commands.answers import give
 from antiphon.cli.commands.sending import text
 from antiphon.cli.commands.waiting import Progress
 from antiphon.cli.context import Context
-from antiphon.cli.exits import DONE, INTERRUPTED
+from antiphon.cli.exits import DONE, FAILED, INTERRUPTED
 from antiphon.cli.grammar import Given
 from antiphon.cli.listing import at, fields
 from antiphon.client.documents import Receipt
@@ -52,11 +52,35 @@ def withdraw(context: Context, given: Given) -> int:
     return _done(context, receipt, "withdrawn")
 
 
+def cancel(context: Context, given: Given) -> int:
+    """Cancel a message that waits or runs."""
+    message_id = given.text("id")
+    with context.client() as client:
+        cancelled = client.message_cancel(message_id)
+    if context.out.as_json:
+        context.out.document(cancelled.document)
+    if cancelled.confirmed:
+        context.out.note(f"{message_id} is {cancelled.state}.")
+        return DONE
+    if message_id in (cancelled.message_ids or ()):
+        context.out.note(f"{message_id} is {cancelled.state}; {cancelled.turn_id} goes on for others.")
+        return DONE
+    context.out.error(f"{message_id} is to stop, but its agent has not confirmed it.")
+    return FAILED
+
+
 def _done(context: Context, receipt: Receipt, what: str) -> int:
     if context.out.as_json:
         context.out.document(receipt.document)
     context.out.note(f"{receipt.id} is {what}.")
     return DONE
+
+
+_INSTEAD = {
+    "queue": "a turn of its own: the running one did not take it",
+    "interrupt": "the cancelled turn is remembered by the agent, which can't forget it",
+    "summary": "the agent got its beginning only, as too many came at once",
+}
 
 
 def _pairs(receipt: Receipt) -> list[tuple[str, str | None]]:
@@ -70,6 +94,9 @@ def _pairs(receipt: Receipt) -> list[tuple[str, str | None]]:
         ("turn", receipt.turn_id),
         ("when busy", receipt.when_busy),
         ("delivered as", receipt.delivered_as),
+        ("instead", _INSTEAD.get(receipt.substitute or "", receipt.substitute)),
+        ("sender", receipt.sender),
+        ("deadline", at(receipt.deadline_at)),
         ("accepted", at(receipt.accepted_at)),
         ("started", at(receipt.started_at)),
         ("ended", at(receipt.ended_at)),

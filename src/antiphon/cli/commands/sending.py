@@ -16,6 +16,8 @@ from antiphon.client.exchanges import given as only_given
 from antiphon.client.keys import new_key
 from antiphon.client.sync import Client
 
+SHORTEST_S = 0.001
+
 
 def message(context: Context, given: Given) -> int:
     """Send a message and give its answer."""
@@ -51,6 +53,8 @@ class Sending:
             "idempotency_key": self._key,
             "files": _files(context, given.many("file")),
             "create": _birth(context, given),
+            "sender": given.optional("sender"),
+            "deadline_s": _deadline(given),
         }
         self.progress = Progress(context)
         self._begun = False
@@ -127,6 +131,15 @@ def _key(given_key: str | None) -> str:
     except ValueError as error:
         raise UsageError(f"--idempotency-key: {error}") from None
     return given_key
+
+
+def _deadline(given: Given) -> Json | None:
+    parts = {"total": "deadline", "waiting": "deadline_waiting", "running": "deadline_running"}
+    limits = {part: given.number(name) for part, name in parts.items()}
+    for part, seconds in limits.items():
+        if seconds is not None and seconds < SHORTEST_S:
+            raise UsageError(f"--{parts[part].replace('_', '-')} takes a number of seconds above 0")
+    return only_given(**limits) or None
 
 
 def _files(context: Context, paths: list[str]) -> list[Json]:

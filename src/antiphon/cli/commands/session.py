@@ -83,10 +83,15 @@ def transcript(context: Context, given: Given) -> int:
 
 
 def queue(context: Context, given: Given) -> int:
-    """Show what waits, after putting it into a new order if one is given."""
+    """Show what waits, after putting it into a new order if one is given; or cancel it, and show what was."""
     ref, order = given.text("ref"), given.many("id")
+    if order and given.flag("cancel"):
+        raise UsageError("--cancel cancels all that waits; `antiphon message withdraw` takes back one")
     with context.client() as client:
-        receipts = client.reorder(ref, order) if order else client.queue(ref)
+        if given.flag("cancel"):
+            receipts = client.queue_cancel(ref)
+        else:
+            receipts = client.reorder(ref, order) if order else client.queue(ref)
     if context.out.as_json:
         context.out.document({"items": [receipt.document for receipt in receipts]})
     elif receipts:
@@ -111,6 +116,18 @@ def turns(context: Context, given: Given) -> int:
     else:
         context.out.note("No turns yet.")
     return DONE
+
+
+def pause(context: Context, given: Given) -> int:
+    """Pause a session's queue."""
+    with context.client() as client:
+        return _done(context, client.queue_pause(given.text("ref")), "paused")
+
+
+def continue_(context: Context, given: Given) -> int:
+    """Let a paused queue go on."""
+    with context.client() as client:
+        return _done(context, client.queue_continue(given.text("ref")), "going on")
 
 
 def stop(context: Context, given: Given) -> int:
@@ -258,6 +275,7 @@ def _show(context: Context, session: Session) -> None:
         ("settings", json.dumps(session.settings, ensure_ascii=False) if session.settings else None),
         ("running", session.turn_id),
         ("waiting", str(session.queued) if session.queued else None),
+        ("paused", at(session.paused_at)),
         ("turns", str(session.turns)),
         ("generation", str(session.generation)),
         ("revision", str(session.revision)),

@@ -48,11 +48,13 @@ def wait(context: Context, given: Given) -> int:
 def cancel(context: Context, given: Given) -> int:
     """Cancel a turn and no other."""
     with context.client() as client:
-        cancelled = client.turn_cancel(given.text("id"))
+        cancelled = client.turn_cancel(given.text("id"), queue=given.flag("queue"))
     if context.out.as_json:
         context.out.document(cancelled.document)
     if not cancelled.confirmed:
         context.out.error(f"{given.text('id')} is to stop, but its agent has not confirmed it.")
         return FAILED
     context.out.note(f"{given.text('id')} is {cancelled.state}.")
+    if cancelled.message_ids:
+        context.out.note(f"What waited is cancelled: {', '.join(cancelled.message_ids)}.")
     return DONE
