@@ -29,8 +29,8 @@ def call(name: str, text: str) -> tuple[str, bool]:
             return text, False
         case "spawn":
             stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)"
-            subprocess.Popen([sys.executable, "-S", "-c", stubborn], start_new_session=True)
-            return "spawned", False
+            child = subprocess.Popen([sys.executable, "-S", "-c", stubborn], start_new_session=True)
+            return f"{child.pid} {os.getpid()}", False
         case "hang":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             while True:
@@ -74,7 +74,9 @@ def main() -> None:
         if FAULT == "loud":
             os.write(2, b"noise " * 20_000)
             os.write(1, b"not JSON\n\xff\xfe\n\n{}\n")
-        write(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer(request)}, ensure_ascii=False).encode() + b"\n")
+        write(
+            json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer(request)}, ensure_ascii=False).encode() + b"\n"
+        )
 
 
 if __name__ == "__main__":

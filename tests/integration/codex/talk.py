@@ -1,4 +1,4 @@
-"""A person at a Codex session: says something, listens to what is said, all within five seconds."""
+"""A person at a Codex session: says something, listens to what is said, all within half a minute."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from antiphon.agents.codex import CodexAgent
 from antiphon.agents.environment import clean_environment
 from antiphon.ports.agent import AgentSpec, Ended, Exited, Part, RunningAgent, Said, Text
 
-PATIENCE_S = 5.0
+PATIENCE_S = 30.0
 S = TypeVar("S", bound=Said)
 
 CONFIG = """

@@ -8,6 +8,8 @@ below this process, so the guard ends them with it.
 import asyncio
 import contextlib
 import fnmatch
+import importlib
+import os
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
@@ -16,6 +18,7 @@ import msgspec
 
 from antiphon.agents.excerpts import shortened
 from antiphon.agents.openai.protocol import Server
+from antiphon.agents.process import TREE_MARK
 
 NAME_MAX = 64
 """OpenAI API reference, `tools[].function.name`: letters, digits, underscores and dashes."""
@@ -153,13 +156,18 @@ class Link:
             async with asyncio.timeout(self._tool_timeout_s):
                 result = await client.call_tool(name, arguments)
         except TimeoutError:
+            self._lose()
             return Outcome(f"The tool gave no answer within {self._tool_timeout_s:g} s.", failed=True)
         except Exception as error:  # noqa: BLE001 - as above
             if getattr(error, "code", CONNECTION_CLOSED) == CONNECTION_CLOSED:  # an answer has another code
-                self._client = None
-                self._broken.set()
+                self._lose()
             return Outcome(f"The tool failed: {_why(error)}", failed=True)
         return Outcome(shortened(_words(result)), failed=bool(result.is_error))
+
+    def _lose(self) -> None:
+        """It is gone or stuck: it is ended, and started again before the next request."""
+        self._client = None
+        self._broken.set()
 
     async def _connected(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
@@ -175,6 +183,7 @@ class Link:
 @contextlib.asynccontextmanager
 async def _client(server: Server, cwd: str) -> AsyncGenerator[Any]:
     """A client of the MCP library, which takes a second to import and is needed here only."""
+    await asyncio.to_thread(importlib.import_module, "mcp.client.streamable_http")  # cancels are heard meanwhile
     import httpx2  # noqa: PLC0415
     import mcp  # noqa: PLC0415
     from mcp.client.stdio import StdioServerParameters  # noqa: PLC0415
@@ -185,7 +194,7 @@ async def _client(server: Server, cwd: str) -> AsyncGenerator[Any]:
         told = StdioServerParameters(
             command=program,
             args=arguments,
-            env=server.environment,
+            env={**server.environment, **{name: os.environ[name] for name in (TREE_MARK,) if name in os.environ}},
             cwd=cwd,
             encoding_error_handler="replace",
         )
