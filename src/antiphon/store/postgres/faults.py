@@ -5,8 +5,9 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 from antiphon.core.errors import StoreUnavailable
 from antiphon.ports.store import StoreDamaged
 
-FAULTS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
-"""Everything that asyncpg raises: the server's errors, its own, and those of the network."""
+FAULTS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""Everything that asyncpg raises: the server's errors, its own, and those of the network. `InternalClientError` comes
+when a connection is used in the moment in which the server's end of it is being read."""
 
 OWN = (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 """Errors that lie in the values of a statement, and not in the server."""
@@ -28,6 +29,7 @@ _SAID: tuple[tuple[type[BaseException], str], ...] = (
     (TimeoutError, "The database did not answer in time"),
     (OSError, "The database can't be reached"),
     (asyncpg.InterfaceError, "The connection to the database was lost"),
+    (asyncpg.InternalClientError, "The connection to the database was lost"),
 )
 
 

@@ -342,10 +342,8 @@ def tidy(*, before: int) -> Command[int]:
 
 def counts() -> Command[dict[str, int]]:
     """See `Outbox.counts`."""
-    counted = {"pending": 0, "dead": 0}
-    for state, many in (yield "SELECT state, count(*) FROM deliveries WHERE state <> 'delivered' GROUP BY state", ()):
-        counted[state] = many
-    return counted
+    found = yield "SELECT state, count(*) FROM deliveries WHERE state <> 'delivered' GROUP BY state", ()
+    return {"pending": 0, "dead": 0, **{row[0]: row[1] for row in found}}
 
 
 def any_webhook() -> Command[bool]:
