@@ -357,9 +357,16 @@ def _whole(value: Any) -> Any:
 def entry(event: Event, *, session_id: str, sequence: int, generation: int, at: int) -> Entry:
     """The journal's form of an event, equal to what a store reads back."""
     if type(event) is TurnText:
-        data: dict[str, Any] = {"turn_id": event.turn_id, "text": event.text}
-    else:
-        data = msgspec.json.decode(msgspec.json.encode(event))
+        return Entry(
+            session_id=session_id,
+            sequence=sequence,
+            generation=generation,
+            type=TurnText.TYPE,
+            at=at,
+            turn_id=event.turn_id,
+            data={"text": event.text},
+        )
+    data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(event))
     return Entry(
         session_id=session_id,
         sequence=sequence,

@@ -31,6 +31,8 @@ class Step:
         self.events: list[e.Event] = []
         self._given = given
         self._session_id = session_id
+        self._spoken: e.Entry | None = None
+        """The entry of the piece of text that was taken last, if that was the last that was taken at all."""
 
     @property
     def now(self) -> int:
@@ -42,11 +44,32 @@ class Step:
 
         An idempotency key that was spent earlier in this step counts as spent: the caller need only look in the store.
         """
+        if type(command) is c.AgentSaid and type(command.said) is e.TurnText:
+            return self._take_text(command, command.said)
+        self._spoken = None
+        return self._take(command)
+
+    def _take(self, command: c.Command) -> Taken:
         decision = decide(self.session, self._reattached(command), self._given)
-        if not isinstance(decision, Refused | Repeated):
+        if type(decision) is tuple:
             for event in decision:
                 self._tell(event)
         return decision
+
+    def _take_text(self, command: c.AgentSaid, said: e.TurnText) -> Taken:
+        """Most of what is ever taken: a piece of text, and mostly right after another one of the same turn.
+
+        What was decided for that one holds for this one, since nothing but the sequence has changed in between.
+        """
+        spoken, session = self._spoken, self.session
+        if spoken is None or session is None or not (spoken.turn_id == said.turn_id == command.turn_id):
+            taken = self._take(command)
+            self._spoken = self.entries[-1] if taken and type(taken) is tuple else None
+            return taken
+        event = e.journaled(said)
+        self.session = replace(session, sequence=session.sequence + 1)
+        self._keep(event, generation=spoken.generation)
+        return (event,)
 
     def seal(self) -> None:
         """End the step: a change of status since its beginning is told as its last event. Nothing is taken after."""
@@ -71,16 +94,21 @@ class Step:
         self.session = change.session
         for record in change.records:
             self.records[record.id] = record
+        self._keep(event, generation=own or self.session.generation)
+
+    def _keep(self, event: e.Event, *, generation: int) -> None:
+        """Enter an event that the session has just taken in."""
+        assert self.session is not None, "an event leaves a session"
+        self.events.append(event)
         self.entries.append(
             e.entry(
                 event,
                 session_id=self._session_id,
                 sequence=self.session.sequence,
-                generation=own or self.session.generation,
+                generation=generation,
                 at=self._given.now,
             )
         )
-        self.events.append(event)
 
 
 def _generation(session: Session | None, event: e.Event) -> int | None:

@@ -126,7 +126,7 @@ class SessionActor:
         """Take what the agent said; waits while too much lies undecided."""
         if not self._room.is_set():
             await self._room.wait()
-        self.tell(command)
+        self._put(Pending(command))
 
     def tell(self, command: c.Command) -> None:
         """Take what became of the agent, or what the host knows: of that there is never much."""
@@ -469,11 +469,13 @@ class SessionActor:
             step.take(c.TimePassed())
         for pending in batch:
             command = pending.command
+            if type(command) is c.AgentSaid:  # most of all commands; none of them lets a turn start
+                taken.append(step.take(command))
+                continue
             if isinstance(command, c.SendMessage) and command.idempotency_key:
                 command = await self._with_prior(command, command.idempotency_key)
             taken.append(step.take(command))
-            if not isinstance(command, c.AgentSaid):
-                self._start_turn(step)
+            self._start_turn(step)
         self._start_turn(step)
         self._steer(step)
         step.seal()
@@ -552,26 +554,27 @@ class SessionActor:
             self._remember(step)
             self._context.fanout.publish(self.session_id, tuple(step.entries))
         for pending, outcome in zip(made.batch, made.taken, strict=True):
-            self._tell(pending, outcome, step)
-            if isinstance(pending.command, c.AgentAsked) and not outcome:
+            if pending.answer is not None:
+                self._tell(pending.answer, pending.command, outcome, step)
+            elif not outcome and isinstance(pending.command, c.AgentAsked):
                 self._driver.turn_down(pending.command.permission_id)
         self._driver.look(self.session, step.events)
         if self._wants_agent and self.session is not None:
             self._open_agent(self.session)
 
-    def _tell(self, pending: Pending, outcome: Taken, step: Step) -> None:
-        if pending.answer is None or pending.answer.done():
+    def _tell(self, answer: "asyncio.Future[Accepted]", command: c.Command, outcome: Taken, step: Step) -> None:
+        if answer.done():
             return
         if isinstance(outcome, Refused):
-            pending.answer.set_exception(outcome.error)
+            answer.set_exception(outcome.error)
         elif self.session is None:
-            pending.answer.set_exception(errors.NotFound("session", self.session_id))
+            answer.set_exception(errors.NotFound("session", self.session_id))
         else:
             repeats = outcome.message_id if isinstance(outcome, Repeated) else None
-            made = step.records.get(getattr(pending.command, "message_id", "")) if repeats is None else None
+            made = step.records.get(getattr(command, "message_id", "")) if repeats is None else None
             message = made if isinstance(made, Message) else None
             ended = () if isinstance(outcome, Repeated) else _ended_by(outcome)
-            pending.answer.set_result(Accepted(self.session, message, repeats, ended))
+            answer.set_result(Accepted(self.session, message, repeats, ended))
 
     def _remember(self, step: Step) -> None:
         """Keep the running turn's text at hand, and hand the receipts of ended messages to those who wait."""

@@ -366,10 +366,13 @@ class Driver:
         try:
             async with _listening(opened.agent) as everything:
                 async for said in everything:
-                    if isinstance(said, port.Exited):
+                    if type(said) is port.Text and 0 < len(said.text) <= PIECE_MAX:  # most of all that is said
+                        await self._desk.report(_text(said.turn_id, said.text))
+                    elif isinstance(said, port.Exited):
                         exited = said
                         break
-                    await self._heard(opened, said)
+                    else:
+                        await self._heard(opened, said)
         except Exception as error:
             log.exception("an adapter failed", extra=self._about("adapter_failed", call="said"))
             exited = await self._kill(opened, f"Its adapter failed: {type(error).__name__}.")
@@ -414,7 +417,7 @@ class Driver:
         match said:
             case port.Text(turn_id=turn_id, text=text):
                 for piece in _pieces(text):
-                    await report(c.AgentSaid(turn_id=turn_id, said=e.TurnText(turn_id=turn_id, text=piece)))
+                    await report(_text(turn_id, piece))
             case port.Asked():
                 await self._asked(opened, said)
             case port.Steered():
@@ -582,6 +585,10 @@ async def _listening(agent: port.RunningAgent) -> AsyncGenerator[AsyncIterator[p
     finally:
         if isinstance(everything, AsyncGenerator):
             await everything.aclose()
+
+
+def _text(turn_id: str, text: str) -> c.AgentSaid:
+    return c.AgentSaid(turn_id=turn_id, said=e.TurnText(turn_id=turn_id, text=text))
 
 
 def _pieces(text: str) -> Sequence[str]:

@@ -39,7 +39,7 @@ from antiphon.ports.vitals import Vitals
 log = logging.getLogger("antiphon.host")
 T = TypeVar("T")
 
-HOMES_MAX = 20_000
+HINTS_MAX = 20_000
 RECOVERIES_AT_ONCE = 64
 RECOVERY_S = 10.0
 SWEEP_S = 0.5
@@ -103,6 +103,9 @@ class Host(Following):
         self._leaving: dict[SessionActor, None] = {}
         self._closing = False
         self._homes: OrderedDict[str, str] = OrderedDict()
+        """The sessions of messages, by their ids."""
+        self._named: OrderedDict[str, str] = OrderedDict()
+        """The ids of sessions by their keys. Like the homes it is only a hint: what it names may be gone."""
         self._hurry = asyncio.Event()
         self._started_at = clock.monotonic()
 
@@ -400,15 +403,18 @@ class Host(Following):
         fields: dict[str, Any] = {name: getattr(message, name) for name in message.__struct_fields__}
         command = c.SendMessage(message_id=self.context.ids.new("msg"), **fields)
         for attempt in range(1, self.context.settings.conflict_attempts + 1):
-            session_id = await self._find_or_make(ref, create)
+            awake = self._awake(ref)
+            session_id = awake or await self._find_or_make(ref, create)
             try:
                 accepted = await self.actor(session_id).ask(command)
             except errors.NotFound as error:  # it was deleted since it was found
-                if create is None or attempt == self.context.settings.conflict_attempts:
-                    raise _named(error, ref) from None
-                continue
+                if (create or awake) and attempt < self.context.settings.conflict_attempts:
+                    continue
+                raise _named(error, ref) from None
             message_id = accepted.repeats or command.message_id
-            self._remember_home(message_id, session_id)
+            _remember(self._homes, message_id, session_id)
+            if accepted.session.key is not None:
+                _remember(self._named, accepted.session.key, session_id)
             return self._just_accepted(accepted) or await self.receipt(message_id)
         raise errors.Conflict(f"Session {ref!r} was deleted and made again all the time. Try again.", retry_after_s=1)
 
@@ -436,10 +442,11 @@ class Host(Following):
         except errors.Exists as taken:
             return taken.ids["session_id"]
 
-    def _remember_home(self, message_id: str, session_id: str) -> None:
-        self._homes[message_id] = session_id
-        if len(self._homes) > HOMES_MAX:
-            self._homes.popitem(last=False)
+    def _awake(self, key: str) -> str | None:
+        """The session with that key, where it is awake and just now at rest here: then the store need not be asked."""
+        actor = self._actors.get(self._named.get(key, ""))
+        session = actor.session if actor and actor.certain else None
+        return session.id if session and session.key == key and session.lifecycle != "deleted" else None
 
     async def receipt(self, message_id: str) -> Receipt:
         """See `Service.receipt`. What waits or runs is told from memory, where its actor is awake."""
@@ -601,6 +608,12 @@ class Host(Following):
             viewers=self.context.fanout.viewers,
             uptime_s=self.context.clock.monotonic() - self._started_at,
         )
+
+
+def _remember(ids: OrderedDict[str, str], name: str, session_id: str) -> None:
+    ids[name] = session_id
+    if len(ids) > HINTS_MAX:
+        ids.popitem(last=False)
 
 
 def _draining() -> errors.Draining:

@@ -25,8 +25,8 @@ SETTINGS = hypothesis.settings(
 
 UNTOLD = ("cursor", "after", "before", "Last-Event-ID", "Idempotency-Key")
 """What no schema can tell: whether a cursor is one that was given, and whether a key was spent on another body."""
-UNTOLD_IN_BODIES = ("settings", "cwd")
-"""Nor which settings fit together, and which directories are there."""
+UNTOLD_IN_BODIES = ("settings", "cwd", "\\x00")
+"""Nor which settings fit together, which directories are there, and that no text anywhere may have U+0000."""
 
 schema = schemathesis.openapi.from_dict(document())
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,6 +25,40 @@ class Job:
         self.places = places
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
+
+
+class TimeLimit:
+    """Fails calls that take too long, with one timer for all of them: they come and go by the thousand."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._calls: deque[tuple[float, asyncio.Future[Any], Callable[[], Exception]]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, future: asyncio.Future[Any], too_late: Callable[[], Exception]) -> None:
+        """Set that exception on a future that is not done within the limit."""
+        calls, loop = self._calls, future.get_loop()
+        while calls and calls[0][1].done():
+            calls.popleft()
+        calls.append((loop.time() + self._seconds, future, too_late))
+        if self._timer is None:
+            self._timer = loop.call_later(self._seconds, self._ring, loop)
+
+    def stop(self) -> None:
+        """Fail nobody any more."""
+        self._calls.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+        calls, self._timer = self._calls, None
+        while calls and (calls[0][1].done() or calls[0][0] <= loop.time()):
+            _, future, too_late = calls.popleft()
+            if not future.done():
+                future.set_exception(too_late())
+        if calls:
+            self._timer = loop.call_at(calls[0][0], self._ring, loop)
 
 
 class Outcome(NamedTuple):

@@ -42,7 +42,7 @@ class Readers:
     def _run(self) -> None:
         connection: apsw.Connection | None = None
         while (job := self._jobs.get()) is not None:
-            if job.future.cancelled():
+            if job.future.done():
                 deliver([Outcome(job)])
                 continue
             try:

@@ -18,7 +18,7 @@ from antiphon.store.sql.rows import Damage
 from antiphon.store.sql.statements import Command
 from antiphon.store.sql.timetable import SqlTimetable
 from antiphon.store.sqlite import database, own
-from antiphon.store.sqlite.jobs import Job, apart
+from antiphon.store.sqlite.jobs import Job, TimeLimit, apart
 from antiphon.store.sqlite.lock import DirectoryLock
 from antiphon.store.sqlite.readers import Readers
 from antiphon.store.sqlite.writer import Writer
@@ -50,6 +50,7 @@ class SqliteStore:
         self._lock = lock
         self._clock = clock
         self._timeout_s = timeout_s
+        self._limit = TimeLimit(timeout_s)
         self._damage = Damage()
         self._writer = Writer(path, vfs)
         self._readers = Readers(path, vfs, READERS)
@@ -202,23 +203,25 @@ class SqliteStore:
         self, threads: Writer | Readers, places: asyncio.Semaphore, begin: Callable[[], Command[T]], *, in_doubt: bool
     ) -> T:
         """Have a command run, and wait for its outcome, both within the time limit."""
-        handed_over = False
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                await places.acquire()
-                if self._closing.is_set():
-                    places.release()
-                    raise StoreUnavailable("The store is closed.")
-                job = Job(begin, places)
-                threads.submit(job)
-                handed_over = True
-                return await job.future
-        except TimeoutError as error:
-            raise StoreUnavailable(
-                f"The store {self.path} did not answer within {self._timeout_s:g} s.",
-                retry_after_s=5,
-                in_doubt=True if in_doubt and handed_over else None,
-            ) from error
+        if places.locked():
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    await places.acquire()
+            except TimeoutError as error:
+                raise self._too_late(in_doubt=False) from error
+        else:
+            await places.acquire()  # at once
+        if self._closing.is_set():
+            places.release()
+            raise StoreUnavailable("The store is closed.")
+        job = Job(begin, places)
+        threads.submit(job)
+        self._limit.watch(job.future, partial(self._too_late, in_doubt=in_doubt))
+        return await job.future
+
+    def _too_late(self, *, in_doubt: bool) -> StoreUnavailable:
+        detail = f"The store {self.path} did not answer within {self._timeout_s:g} s."
+        return StoreUnavailable(detail, retry_after_s=5, in_doubt=in_doubt or None)
 
     # Its end
 
@@ -238,6 +241,7 @@ class SqliteStore:
         try:
             await apart(self._end)
         finally:
+            self._limit.stop()
             self._closed.set()
 
     def _end(self) -> None:

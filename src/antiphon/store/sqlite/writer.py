@@ -178,7 +178,7 @@ class Writer:
 
 def _told_apart(batch: list[Job]) -> tuple[list[Job], list[Job]]:
     """The jobs that somebody awaits, and the others."""
-    given_up = [job.future.cancelled() for job in batch]
+    given_up = [job.future.done() for job in batch]
     return (
         [job for job, gone in zip(batch, given_up, strict=True) if not gone],
         [job for job, gone in zip(batch, given_up, strict=True) if gone],
