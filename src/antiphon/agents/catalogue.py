@@ -11,16 +11,19 @@ ADAPTERS: dict[str, str] = {
     "claude": "antiphon.agents.claude:ClaudeAgent",
     "codex": "antiphon.agents.codex:CodexAgent",
     "openai": "antiphon.agents.openai:OpenAIAgent",
+    "local": "antiphon.agents.local:LocalAgent",
 }
 """The built-in agents that need no configuration, by adapter."""
 
 CONFIGURED: dict[str, str] = {
+    "acp": "antiphon.agents.acp:AcpAgent",
     "command": "antiphon.agents.command:CommandAgent",
 }
 """The adapters of agents that can't be guessed: the configuration names their program."""
 
 
 SAMPLES: dict[str, dict[str, Any]] = {
+    "acp": {"command": ["program"]},
     "command": {"command": ["program"]},
 }
 """The smallest table that each of those takes: what they declare can then be read."""

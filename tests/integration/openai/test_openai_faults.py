@@ -34,7 +34,7 @@ async def answered(talk: Talk) -> str:
 async def test_an_answer_in_single_bytes_and_one_in_a_single_write_are_the_same(
     endpoint: FaultyEndpoint, faulty: Desk
 ) -> None:
-    whole = b": hello\n\n" + text(STRANGE) + b"event: x\r\nid: 7\r\n" + text(STRANGE) + STOP + DONE
+    whole = b": hello\n\ndata: \n\n" + text(STRANGE) + b"event: x\r\nid: 7\r\n" + text(STRANGE) + STOP + DONE
     split = tuple(whole[place : place + 1] for place in range(len(whole)))
     endpoint.answers += [
         Answer(pieces=split),
@@ -78,7 +78,6 @@ async def test_bytes_that_are_not_utf8_are_shown_as_such(endpoint: FaultyEndpoin
         b"data: {nonsense\n\n",
         b"data: 7\n\n",
         b'data: {"choices": 7}\n\n',
-        b"data: \n\n",
         event({"choices": [{"delta": 1}]}),
     ],
 )

@@ -13,14 +13,15 @@ from antiphon.agents.environment import session_variables
 from antiphon.agents.loopback import Loopback
 from antiphon.agents.openai import protocol as p
 from antiphon.agents.openai.conversation import Conversation
-from antiphon.agents.openai.options import BadOptions, ChatOptions, OpenAIOptions, read, secret
+from antiphon.agents.openai.options import BadOptions, ChatOptions, OpenAIOptions, check, read, secret
 from antiphon.agents.pipes import Overlong
 from antiphon.agents.process import LINE_LIMIT, AgentProcess, StartFailed
 from antiphon.ports.agent import AgentSpec, Capabilities, OpenFailed
 from antiphon.ports.ids import Ids
 from antiphon.system import SystemIds
 
-PROGRAM = "import sys; sys.path[:0] = {paths!r}; from antiphon.agents.openai import program; program.main()"
+RUN = "import sys; sys.path[:0] = {paths!r}; from {program} import main; main()"
+PROGRAM = "antiphon.agents.openai.program"
 TOKEN = re.compile(r"chat_[0-9a-f]{32}")
 STDERR_SHOWN = 500
 
@@ -39,7 +40,7 @@ class OpenAIAgent:
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self.name = name
         self._options = read(OpenAIOptions, options, "openai")
-        _check(self._options)
+        check(self._options)
         self._ids = SystemIds()
         self.capabilities = capabilities(self._options)
 
@@ -129,7 +130,13 @@ def common(
 
 
 async def start(
-    opening: p.Open, spec: AgentSpec, resume_token: str | None, *, environment: Mapping[str, str], ids: Ids
+    opening: p.Open,
+    spec: AgentSpec,
+    resume_token: str | None,
+    *,
+    environment: Mapping[str, str],
+    ids: Ids,
+    program: str = PROGRAM,
 ) -> RunningConversation[Conversation]:
     """Start the child and lead it to its conversation.
 
@@ -139,7 +146,7 @@ async def start(
     opening = _with_transcript(opening, spec, resume_token, ids)
     try:
         process = await AgentProcess.start(
-            [sys.executable, "-I", "-c", PROGRAM.format(paths=[path for path in sys.path if path])],
+            [sys.executable, "-I", "-c", RUN.format(paths=[path for path in sys.path if path], program=program)],
             cwd=spec.cwd,
             environment={**spec.environment, **session_variables(spec), **environment},
             line_limit=LINE_LIMIT,
@@ -193,9 +200,3 @@ async def _begin(process: AgentProcess, lines: AsyncIterator[bytes | Overlong], 
         raise OpenFailed(refused)
     stderr = process.stderr().strip()[-STDERR_SHOWN:]
     raise OpenFailed(f"Its process ended ({process.ending}) before it was ready. It wrote: {stderr}")
-
-
-def _check(options: ChatOptions) -> None:
-    flaw = options.flaw()
-    if flaw is not None:
-        raise BadOptions(f"The configuration of this agent is wrong: {flaw}.")

@@ -171,3 +171,14 @@ def secret(name: str, environment: Mapping[str, str]) -> str:
     if not value:
         raise BadOptions(f"The environment variable {name} is not set where the host runs. Set it and start the host.")
     return value
+
+
+def check(options: ChatOptions) -> None:
+    """Look for what the types of values don't say.
+
+    Raises:
+        BadOptions: Something is wrong.
+    """
+    flaw = options.flaw()
+    if flaw is not None:
+        raise BadOptions(f"The configuration of this agent is wrong: {flaw}.")

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import msgspec
@@ -27,6 +27,9 @@ from antiphon.ports.agent import Ended, Resumable, Said, Steered, Wrote
 LINE_MAX = 64 << 20
 
 
+Prepare = Callable[[p.Open], p.Open]
+
+
 class _OverTheLimit(Exception):
     """A line of the host's is longer than any that it may send."""
 
@@ -34,8 +37,9 @@ class _OverTheLimit(Exception):
 class Program:
     """One conversation. At most one turn runs."""
 
-    def __init__(self, settings: p.Open, group: asyncio.TaskGroup) -> None:
+    def __init__(self, settings: p.Open, group: asyncio.TaskGroup, prepare: Prepare) -> None:
         self._settings = settings
+        self._prepare = prepare
         self._group = group
         self._turn: Turn | None = None
         self._running: asyncio.Task[None] | None = None
@@ -66,8 +70,8 @@ class Program:
                     continue
 
     def _begin(self) -> Conversation:
-        settings = self._settings
-        transcript = _transcript(settings)
+        transcript = _transcript(self._settings)
+        settings = self._settings = self._prepare(self._settings)
         toolbox = Toolbox(
             settings.mcp,
             cwd=str(Path.cwd()),
@@ -174,7 +178,7 @@ def _write(line: bytes) -> None:
         left = left[os.write(1, left) :]
 
 
-async def run() -> None:
+async def run(prepare: Prepare) -> None:
     """Serve one conversation, then leave."""
     lines = framed(PipeReader(0), LINE_MAX)
     opening = await anext(lines, b"")
@@ -184,14 +188,23 @@ async def run() -> None:
         return
     settings = msgspec.json.decode(opening, type=p.Open)
     async with asyncio.TaskGroup() as group:
-        await Program(settings, group).listen(lines)
+        await Program(settings, group, prepare).listen(lines)
         os._exit(0)
 
 
-def main() -> None:
-    """Run until the input ends."""
+def as_told(settings: p.Open) -> p.Open:
+    """The settings as they came."""
+    return settings
+
+
+def main(prepare: Prepare = as_told) -> None:
+    """Run until the input ends.
+
+    Args:
+        prepare: Called with what the host wants before anything is done; may say where the model is.
+    """
     logging.disable()  # what libraries log may hold what people wrote
-    asyncio.run(run())
+    asyncio.run(run(prepare))
 
 
 if __name__ == "__main__":

@@ -50,7 +50,8 @@ class Open(msgspec.Struct, frozen=True, kw_only=True, tag="open"):
         agent: What the agent is called.
         base_url: Where the model is; empty where `weights` says so.
         weights: A file with a model that the child serves itself.
-        threads: How many threads that takes; None for as many as it likes.
+        threads, answer_tokens: How many threads that takes (None for as many as it likes), and how long an answer may
+            become.
         model: Its name.
         headers: Of every request; they hold the key.
         secrets: What must not be told in the words of any error.
@@ -64,6 +65,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True, tag="open"):
     base_url: str = ""
     weights: str | None = None
     threads: int | None = None
+    answer_tokens: int = 0
     model: str
     headers: dict[str, str] = {}
     secrets: list[str] = []

@@ -64,7 +64,8 @@ class Events:
                 data = b"\n".join(self._data).decode(errors="replace")
                 self._data.clear()
                 self._data_size = 0
-                yield data
+                if data:
+                    yield data
             return
         field, _, value = line.partition(b":")
         if field == b"data":
