@@ -366,7 +366,8 @@ class Driver:
         try:
             async with _listening(opened.agent) as everything:
                 async for said in everything:
-                    if type(said) is port.Text and 0 < len(said.text) <= PIECE_MAX:  # most of all that is said
+                    if type(said) is port.Text and _is_piece(opened, said.text):  # most of all that is said
+                        opened.output += len(said.text)
                         await self._desk.report(_text(said.turn_id, said.text))
                     elif isinstance(said, port.Exited):
                         exited = said
@@ -589,6 +590,11 @@ async def _listening(agent: port.RunningAgent) -> AsyncGenerator[AsyncIterator[p
 
 def _text(turn_id: str, text: str) -> c.AgentSaid:
     return c.AgentSaid(turn_id=turn_id, said=e.TurnText(turn_id=turn_id, text=text))
+
+
+def _is_piece(opened: _Open, text: str) -> bool:
+    """Whether a text is a piece as it is, of a turn that may say it."""
+    return 0 < len(text) <= PIECE_MAX and opened.output + len(text) <= opened.output_max
 
 
 def _pieces(text: str) -> Sequence[str]:
