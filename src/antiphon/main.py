@@ -16,10 +16,11 @@ import msgspec
 import uvloop
 
 from antiphon import __version__
-from antiphon.agents.catalogue import ADAPTERS, UnknownAdapter, build
+from antiphon.agents.catalogue import UnknownAdapter, build
 from antiphon.agents.environment import clean_environment
 from antiphon.agents.vitals import SystemVitals
-from antiphon.config import Config, ConfigError, read_config
+from antiphon.config import Config, ConfigError
+from antiphon.configured import agent_tables, configuration
 from antiphon.core.errors import AntiphonError
 from antiphon.host.host import Host
 from antiphon.http.app import create_app
@@ -87,7 +88,7 @@ def serve(
 
 async def _serve(options: ServeOptions) -> int:
     _prepare(options.data_dir)
-    config = _configuration(options.data_dir, options.config)
+    config = configuration(options.data_dir, options.config)
     clock, ids = SystemClock(), SystemIds()
     async with _opened(options, clock) as store:
         host = Host(
@@ -212,22 +213,10 @@ def _store_kind(options: ServeOptions) -> str:
 
 def _agents(config: Config) -> Mapping[str, Agent]:
     """The built-in agents, and those that the configuration names or changes."""
-    tables = {name: (name, dict[str, Any]()) for name in ADAPTERS if name != "echo" or config.host.echo}
-    tables |= {name: (table.adapter, table.options) for name, table in config.agents.items()}
     try:
-        return {name: build(adapter, name, options) for name, (adapter, options) in tables.items()}
+        return {name: build(table.adapter, name, table.options) for name, table in agent_tables(config).items()}
     except UnknownAdapter as error:
         raise CannotServe(str(error)) from error
-
-
-def _configuration(data_dir: Path, file: Path | None) -> Config:
-    """The configuration in a file; by default the one that ANTIPHON_CONFIG names, else the data directory's, if any.
-
-    Raises:
-        ConfigError: It can't be used.
-    """
-    named = file or Path(os.environ.get("ANTIPHON_CONFIG") or "")
-    return read_config(named if named.name else data_dir / "antiphon.toml", required=bool(named.name))
 
 
 def _workspace(data_dir: Path, session_id: str) -> str:

@@ -24,6 +24,7 @@ from antiphon.host.settings import HostSettings
 from antiphon.host.views import Receipt
 from antiphon.ports.agent import Agent, AgentSpec, RunningAgent
 from antiphon.ports.store import Commit
+from antiphon.ports.vitals import Vitals
 from antiphon.store.memory import MemoryStore
 from antiphon.testing.scripted_agent import Hold, Say, ScriptedAgent, ScriptedConversation, Step
 from antiphon.testing.simulation.loop import CountedIds, VirtualClock, VirtualLoop
@@ -115,7 +116,9 @@ class FaultyStore:
 class Stage:
     """A host and what it is made of. `staged` sets it up and takes it down."""
 
-    def __init__(self, *agents: Agent, store: FaultyStore | None = None, **settings: Any) -> None:
+    def __init__(
+        self, *agents: Agent, store: FaultyStore | None = None, vitals: Vitals | None = None, **settings: Any
+    ) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop), "on a stage the time is virtual"
         self.clock = VirtualClock(loop)
@@ -130,6 +133,7 @@ class Stage:
             settings=HostSettings(**{**_fields(SETTINGS), **settings}),
             workspace=lambda _session_id: "/",
             seed=1,
+            vitals=vitals,
         )
 
     # Asking
@@ -197,9 +201,11 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def staged(*agents: Agent, store: FaultyStore | None = None, **settings: Any) -> AsyncGenerator[Stage, None]:
+async def staged(
+    *agents: Agent, store: FaultyStore | None = None, vitals: Vitals | None = None, **settings: Any
+) -> AsyncGenerator[Stage, None]:
     """A stage whose host is started, and stopped in the end with its store within reach."""
-    stage = Stage(*agents, store=store, **settings)
+    stage = Stage(*agents, store=store, vitals=vitals, **settings)
     await stage.host.start()
     try:
         yield stage

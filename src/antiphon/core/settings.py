@@ -7,7 +7,9 @@ from antiphon.core.collecting import check_collecting
 from antiphon.core.reset import check_reset
 from antiphon.core.words import OnCrash
 
-PATIENCES = ("stall_after_s", "busy_stall_after_s", "end_stalled_after_s", "permission_deadline_s")
+PATIENCES = ("stall_after_s", "busy_stall_after_s")
+LIMITS = ("end_stalled_after_s", "permission_deadline_s")
+"""Of which 0 stands for none."""
 
 
 def unusable(settings: Mapping[str, Any]) -> str | None:
@@ -21,6 +23,9 @@ def unusable(settings: Mapping[str, Any]) -> str | None:
     for name in PATIENCES:
         if settings.get(name) is not None and not _is_positive(settings[name]):
             return f"`settings.{name}` must be a number of seconds above 0."
+    for name in LIMITS:
+        if settings.get(name) not in (None, 0) and not _is_positive(settings[name]):
+            return f"`settings.{name}` must be a number of seconds, or 0 for ever."
     if flaw := _check_permissions(settings):
         return flaw
     if flaw := check_collecting(settings):
@@ -34,14 +39,13 @@ def _check_permissions(settings: Mapping[str, Any]) -> str | None:
     if settings.get("permission_default") not in (None, "allow", "deny"):
         return "`settings.permission_default` must be allow or deny."
     for name in ("allow_tools", "deny_tools"):
-        patterns: Any = settings.get(name)
-        if patterns is None:
-            continue
-        if not isinstance(patterns, list | tuple) or not all(
-            isinstance(each, str) for each in cast("list[Any]", patterns)
-        ):
+        if settings.get(name) is not None and not _is_texts(settings[name]):
             return f'`settings.{name}` must be a list of names of tools, such as ["Read", "mcp__files__*"].'
     return None
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(each, str) for each in cast("list[Any]", value))
 
 
 def _is_positive(value: Any) -> bool:

@@ -10,9 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from antiphon.agents.catalogue import build, kind_of
+from antiphon.agents.catalogue import UnknownAdapter, build, kind_of
 from antiphon.agents.environment import clean_environment
 from antiphon.agents.loopback import Loopback, loopback_of
 from antiphon.core.errors import AntiphonError
@@ -23,19 +21,14 @@ from antiphon.host.views import Receipt
 from antiphon.ports.agent import Agent
 from antiphon.store.memory import MemoryStore
 from antiphon.system import SystemClock, SystemIds
+from antiphon.testing.agent_check.outcome import Outcome
 from antiphon.testing.model_server import ModelServer
 from antiphon.testing.processes import eventually, marked, new_mark
 
+__all__ = ["Outcome", "UnknownAdapter", "check"]
+
 FIRST, SECOND, GATE = "maple", "birch", "gate"
 GONE_WITHIN_S = 10.0
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """One thing that was tried: `state` is `ok`, `failed`, or `skipped` where the agent declares that it can't."""
-
-    step: str
-    state: str
-    detail: str = ""
 
 
 class _Wrong(Exception):
