@@ -396,11 +396,26 @@ Returns once its agent has stopped. A turn that answers other messages, too, goe
     ),
     Command(
         ("agent", "check"),
-        "Say what an agent lacks on the host's machine.",
+        "Say what an agent lacks, and try it out.",
         "agent:check",
-        (Argument("NAME", "The agent; without it, all of them.", optional=True, completes="agent"),),
-        about="With NAME the exit code is 1 when the host can't run it.",
-        examples=("antiphon agent check codex",),
+        (Argument("NAME", "The agent; without it, all of them are looked at.", optional=True, completes="agent"),),
+        (
+            Option("--no-turn", "Only look what is missing; ask the agent nothing.", kind="flag"),
+            Option("--timeout", "How long its answer may take. Default: 120.", "SECONDS", "seconds"),
+            Option("--loopback", "Try it against a model server on this machine: no key, no network.", kind="flag"),
+            Option("--fault-lab", "Put it through the contract suite of agents, on this machine.", kind="flag"),
+            Option("--config", "The configuration, for --loopback and --fault-lab.", "FILE", completes="file"),
+        ),
+        about="""\
+With NAME the host runs one real turn with it, in a session that is deleted afterwards; the exit code is 1 when it can't
+run or does not answer. With --loopback, two turns of which the second knows the first, a cancel and a resume must go
+right, and nothing may be left running. --fault-lab needs `pip install 'antiphon[testing]'`; NAME may be an adapter of
+yours, as module:class. Both run the agent as this machine's configuration has it, without the host.""",
+        examples=(
+            "antiphon agent check codex",
+            "antiphon agent check codex --loopback",
+            "antiphon agent check --fault-lab my_agent:MyAgent",
+        ),
     ),
     Command(
         ("status",),
@@ -421,6 +436,19 @@ Returns once its agent has stopped. A turn that answers other messages, too, goe
 Live. Enter opens a session, / filters, Esc shows all again, Ctrl+Q leaves. A dot marks what was answered since you last
 looked.""",
         examples=("antiphon board", "antiphon board --agent claude --label team=a"),
+    ),
+    Command(
+        ("config",),
+        "Check the configuration and show it.",
+        "config:config",
+        options=(
+            Option("--config", "The file. Default: antiphon.toml in the data directory.", "FILE", completes="file"),
+        ),
+        about="""\
+Shows what the host of this data directory would start with: what differs from the defaults, and every agent. The exit
+code is 1 when it can't be used. Settings may also come from the environment: ANTIPHON__HOST__MAX_AGENTS=16 says what
+`max_agents = 16` in [host] would.""",
+        examples=("antiphon config", "antiphon config --config ./antiphon.toml --json"),
     ),
     Command(
         ("doctor",),
