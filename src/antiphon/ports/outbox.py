@@ -151,9 +151,10 @@ class Outbox(Protocol):
     async def deliveries(
         self,
         *,
-        webhook_id: str | None,
-        message_id: str | None,
-        state: DeliveryState | None,
+        delivery_id: str | None = None,
+        webhook_id: str | None = None,
+        message_id: str | None = None,
+        state: DeliveryState | None = None,
         cursor: str | None,
         limit: int,
     ) -> Listed:

@@ -1,5 +1,7 @@
 """Metrics for Prometheus, in a registry of their own."""
 
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
 from prometheus_client.exposition import generate_latest
 
@@ -49,6 +51,29 @@ class Metrics:
             buckets=BUCKETS_S,
             registry=self.registry,
         )
+
+        self._tries = Counter(
+            "antiphon_webhook_tries", "Tries of deliveries, by what came of them.", ("outcome",), registry=self.registry
+        )
+        self._deliveries = Gauge(
+            "antiphon_webhook_deliveries", "Deliveries that are pending or dead.", ("state",), registry=self.registry
+        )
+        self._runs = Counter(
+            "antiphon_schedule_runs", "Runs of schedules, by what came of them.", ("outcome",), registry=self.registry
+        )
+
+    def webhook_tried(self, outcome: str) -> None:
+        """Count a try of a delivery: `delivered`, `failed` or `dead`."""
+        self._tries.labels(outcome).inc()
+
+    def webhooks_kept(self, counts: Mapping[str, int]) -> None:
+        """Note how many deliveries are in each state that is worth an alarm."""
+        for state, count in counts.items():
+            self._deliveries.labels(state).set(count)
+
+    def schedule_ran(self, outcome: str) -> None:
+        """Count a run: `sent`, `missed`, `overlapped` or `refused`."""
+        self._runs.labels(outcome).inc()
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request. `route` is a template, never a path: paths hold the names of sessions."""

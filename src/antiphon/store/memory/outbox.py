@@ -164,9 +164,10 @@ class MemoryOutbox:
     async def deliveries(
         self,
         *,
-        webhook_id: str | None,
-        message_id: str | None,
-        state: DeliveryState | None,
+        delivery_id: str | None = None,
+        webhook_id: str | None = None,
+        message_id: str | None = None,
+        state: DeliveryState | None = None,
         cursor: str | None,
         limit: int,
     ) -> Listed:
@@ -174,7 +175,8 @@ class MemoryOutbox:
         found = [
             (kept.number, kept.delivery)
             for kept in self._kept.values()
-            if webhook_id in {None, kept.delivery.webhook_id}
+            if delivery_id in {None, kept.delivery.id}
+            and webhook_id in {None, kept.delivery.webhook_id}
             and message_id in {None, kept.delivery.message_id}
             and state in {None, kept.delivery.state}
             and kept.number < before

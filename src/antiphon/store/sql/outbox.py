@@ -3,7 +3,7 @@
 # ruff: noqa: S608  # what is put into SQL is ours, values are bound
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import msgspec
 
 from antiphon.core.session import Message
 from antiphon.ports.outbox import Delivery, DeliveryState, Due, TooMany, Webhook
-from antiphon.ports.store import Listed, StoreDamaged
+from antiphon.ports.store import Listed
 from antiphon.store.cursors import cursor as cursor_at
 from antiphon.store.cursors import place
 from antiphon.store.sql import rows
@@ -70,8 +70,10 @@ def _delivery(row: Row) -> Delivery:
     fields = dict(zip(_DELIVERY.split(", "), row, strict=True))
     try:
         fields["subject"] = msgspec.json.decode(fields["subject"], type=dict[str, Any])
-    except rows.UNREADABLE as error:
-        raise StoreDamaged("A stored delivery can't be read.", session_id=fields["session_id"]) from error
+    except (
+        rows.UNREADABLE
+    ):  # it is only asked for when the session is gone: that something happened is told all the same
+        fields["subject"] = {}
     return Delivery(**fields)
 
 
@@ -253,12 +255,10 @@ def release(host: str | None) -> Command[None]:
         )
 
 
-def deliveries(
-    *, webhook_id: str | None, message_id: str | None, state: str | None, cursor: str | None, limit: int
-) -> Command[Listed]:
-    """See `Outbox.deliveries`."""
+def deliveries(which: Mapping[str, str | None], *, cursor: str | None, limit: int) -> Command[Listed]:
+    """See `Outbox.deliveries`; `which` are columns and what they must hold, None for anything."""
     where = Where("number > 0")
-    for column, value in (("webhook_id", webhook_id), ("message_id", message_id), ("state", state)):
+    for column, value in which.items():
         if value is not None:
             where.add(f"{column} = {{}}", value)
     if cursor is not None:
@@ -342,8 +342,9 @@ def tidy(*, before: int) -> Command[int]:
 
 def counts() -> Command[dict[str, int]]:
     """See `Outbox.counts`."""
-    found = yield "SELECT state, count(*) FROM deliveries WHERE state <> 'delivered' GROUP BY state", ()
-    return {"pending": 0, "dead": 0, **{row[0]: row[1] for row in found}}
+    [(pending,)] = yield "SELECT count(*) FROM deliveries WHERE state = 'pending'", ()
+    [(dead,)] = yield "SELECT count(*) FROM deliveries WHERE state = 'dead'", ()
+    return {"pending": pending, "dead": dead}
 
 
 def any_webhook() -> Command[bool]:
@@ -412,14 +413,15 @@ class SqlOutbox:
     async def deliveries(
         self,
         *,
-        webhook_id: str | None,
-        message_id: str | None,
-        state: DeliveryState | None,
+        delivery_id: str | None = None,
+        webhook_id: str | None = None,
+        message_id: str | None = None,
+        state: DeliveryState | None = None,
         cursor: str | None,
         limit: int,
     ) -> Listed:
-        asked = partial(deliveries, webhook_id=webhook_id, message_id=message_id, state=state)
-        return await self._read(partial(asked, cursor=cursor, limit=limit))
+        which = {"id": delivery_id, "webhook_id": webhook_id, "message_id": message_id, "state": state}
+        return await self._read(partial(deliveries, which, cursor=cursor, limit=limit))
 
     async def retry(self, *, webhook_id: str | None, delivery_id: str | None, now: int) -> int:
         made = await self._write(partial(retry, webhook_id=webhook_id, delivery_id=delivery_id, now=now))

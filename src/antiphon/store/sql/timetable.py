@@ -2,7 +2,7 @@
 
 # ruff: noqa: S608  # what is put into SQL is ours, values are bound
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import msgspec
@@ -24,6 +24,13 @@ def _schedule(record: bytes) -> Schedule:
         return _decode(record)
     except rows.UNREADABLE as error:
         raise StoreDamaged("A stored schedule can't be read. It was left as it is.") from error
+
+
+def _readable(records: Iterable[bytes]) -> list[Schedule]:
+    """The schedules that can be read: one that can't holds up no other."""
+    damage = rows.Damage()
+    listed = [damage.listed("schedule", "", _decode, record) for record in records]
+    return [schedule for schedule in listed if schedule is not None]
 
 
 def add(schedule: Schedule, *, limit: int) -> Command[bool]:
@@ -56,7 +63,7 @@ def schedules(*, session: str | None, cursor: str | None, limit: int) -> Command
         tuple(where.args),
     )
     next_cursor = cursor_at("schedules", found[limit - 1][0]) if len(found) > limit else None
-    return Listed(items=tuple(_schedule(record) for _, record in found[:limit]), next_cursor=next_cursor)
+    return Listed(items=tuple(_readable(record for _, record in found[:limit])), next_cursor=next_cursor)
 
 
 def remove(schedule_id: str) -> Command[bool]:
@@ -70,7 +77,7 @@ def due(now: int, *, limit: int) -> Command[Sequence[Schedule]]:
         "SELECT record FROM schedules WHERE wakes_at <= $1 ORDER BY wakes_at, number LIMIT $2",
         (now, limit),
     )
-    return [_schedule(record) for (record,) in found]
+    return _readable(record for (record,) in found)
 
 
 def next_at() -> Command[int | None]:

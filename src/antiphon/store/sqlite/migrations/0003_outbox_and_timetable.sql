@@ -37,10 +37,11 @@ CREATE TABLE deliveries (
     error TEXT,
     claimed_by TEXT,
     claimed_until INTEGER NOT NULL,
-    UNIQUE (webhook_id, id)
+    UNIQUE (id, webhook_id)
 ) STRICT;
 CREATE INDEX deliveries_due ON deliveries (target, next_at) WHERE state = 'pending';
-CREATE INDEX deliveries_dead ON deliveries (webhook_id, id) WHERE state = 'dead';
+CREATE INDEX deliveries_webhook ON deliveries (webhook_id, number);
+CREATE INDEX deliveries_dead ON deliveries (number) WHERE state = 'dead';
 CREATE INDEX deliveries_settled ON deliveries (settled_at) WHERE settled_at IS NOT NULL;
 CREATE INDEX deliveries_message ON deliveries (message_id) WHERE message_id IS NOT NULL;
 
