@@ -1,12 +1,16 @@
 """What every command is given: where the host is, how to reach it, and where to print."""
 
 import os
+from typing import TYPE_CHECKING
 
 from antiphon.cli.grammar import Given, UsageError
 from antiphon.cli.output import Output
 from antiphon.client.local import LocalHost
 from antiphon.client.plans import Pace
 from antiphon.client.sync import Client
+
+if TYPE_CHECKING:
+    from antiphon.client import AsyncClient
 
 DEFAULT_LIMIT = 50
 PACE = Pace(slice_s=10)
@@ -45,6 +49,14 @@ class Context:
         if self._url is not None:
             return Client(self._url, self._token, pace=PACE)
         return Client.local(self.local.data_dir, start=self._start, token=self._token, pace=PACE)
+
+    async def async_client(self, pace: Pace) -> "AsyncClient":
+        """The async twin of `client`, for what draws on the terminal."""
+        from antiphon.client import AsyncClient  # noqa: PLC0415  httpx2 costs 190 ms
+
+        if self._url is not None:
+            return AsyncClient(self._url, self._token, pace=pace)
+        return await AsyncClient.local(self.local.data_dir, start=self._start, token=self._token, pace=pace)
 
     def directory(self, given: Given) -> str | None:
         """The directory that an agent shall work in: absolute, as the host may run elsewhere.

@@ -86,6 +86,11 @@ class Output:
         self.to_terminal = sys.stdout.isatty()
         self._colour = colour and self.to_terminal and not os.environ.get("NO_COLOR")
 
+    @property
+    def coloured_at_all(self) -> bool:
+        """Whether colour may be used: on a terminal, unless somebody said no."""
+        return self._colour
+
     def answer(self, text: str) -> None:
         """An agent's words, which are not all of stdout's line yet: a piece of an answer."""
         self._write(sys.stdout, visible(text) if self.to_terminal else text)

@@ -152,6 +152,9 @@ Write -- before a text that begins with a dash.""",
             _ALL,
             Option("--refs", "Print only what names each session, a line each.", kind="flag"),
         ),
+        about="""\
+For people, those that need one come first: who asks, who is stalled, whose last turn failed. --json, --refs and --status
+keep to the order of activity.""",
         examples=(
             "antiphon session list",
             "antiphon session list --status running --status asking",
@@ -182,8 +185,8 @@ is an event.""",
         (_REF,),
         (_BUSY._replace(help="What a message does while a turn runs, to begin with; F2 changes it."),),
         about="""\
-Shows the conversation as it goes on, what waits, and what the agent asks. Enter sends, Ctrl+J begins a line, Esc cancels
-the running turn, Ctrl+B leads to the board. Leaving, with Ctrl+Q, ends nothing else.""",
+Shows the conversation as it goes on, what waits, and what the agent asks. Enter sends, Ctrl+J begins a line, Esc
+cancels the running turn, Ctrl+B leads to the board. Leaving, with Ctrl+Q, ends nothing else.""",
         examples=("antiphon session attach telegram:42", "antiphon session attach telegram:42 --when-busy steer"),
     ),
     Command(
@@ -419,7 +422,7 @@ yours, as module:class. Both run the agent as this machine's configuration has i
     ),
     Command(
         ("status",),
-        "Show how the host is.",
+        "Show how the host is, and which sessions need a person.",
         "host:status",
         examples=("antiphon status", "antiphon status --no-start --json"),
     ),
