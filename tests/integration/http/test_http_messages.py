@@ -8,7 +8,7 @@ from doubles.door import Door, events_of, until
 
 RECEIPT = {
     "id", "session_id", "session_key", "generation", "turn_id", "state", "reply", "error", "when_busy", "delivered_as",
-    "position", "waiting_for", "accepted_at", "started_at", "ended_at", "usage",
+    "position", "waiting_for", "accepted_at", "started_at", "ended_at", "usage", "substitute", "sender", "deadline_at",
 }  # fmt: skip
 
 
@@ -141,7 +141,7 @@ async def test_a_turn_can_be_waited_for_and_cancelled(door: Door) -> None:
     assert (waited.status_code, waited.json()["state"]) == (202, "running")
     ended = asyncio.create_task(door.client.get(f"/v1/turns/{turn_id}", headers={"Prefer": "wait=5"}))
     cancelled = await door.client.post(f"/v1/turns/{turn_id}/cancel")
-    assert cancelled.json() == {"turn_id": turn_id, "state": "cancelled", "confirmed": True}
+    assert cancelled.json() == {"turn_id": turn_id, "state": "cancelled", "confirmed": True, "message_ids": []}
     assert ((await ended).status_code, (await ended).json()["state"]) == (200, "cancelled")
     again = await door.client.post(f"/v1/turns/{turn_id}/cancel")
     assert (again.status_code, again.json()["code"]) == (409, "turn_ended")

@@ -44,6 +44,7 @@ def _findings(world: World, viewers: list[Viewer], overseer: Overseer) -> Iterat
         yield from _deliveries(world, story)
         yield from _metadata(story)
         yield from _causes(world, story)
+        yield from _deadlines(story)
     yield from _sends(world)
     yield from _keys(world)
     yield from _receipts(world)
@@ -87,7 +88,8 @@ def _ends(story: Story) -> Iterator[str]:
         if message.state not in ENDS and (told or not story.session.holds(message.id)):
             yield f"P3: {message.id} is {message.state}, its journal says {told}, and it does not wait"
         turn = story.turns.get(message.turn_id or "")
-        if turn and message.state in ENDS and OF_MESSAGE.get(turn.state) != message.state:
+        left = message.left_at is not None and message.state in ("failed", "cancelled")
+        if turn and message.state in ENDS and not left and OF_MESSAGE.get(turn.state) != message.state:
             yield f"P3: {message.id} is {message.state}, its turn {turn.id} is {turn.state}"
 
 
@@ -185,8 +187,12 @@ def _causes(world: World, story: Story) -> Iterator[str]:
         if entry.type != "turn.cancel_requested":
             continue
         reason = entry.data["reason"]
+        answered = story.turns[entry.turn_id or ""].message_ids
+        limited = [message_id for message_id in answered if story.messages[message_id].deadline]
         known = {
-            "cancel": entry.turn_id in world.ledger.cancels,
+            "cancel": entry.turn_id in world.ledger.cancels
+            or bool(world.ledger.message_cancels.intersection(answered)),
+            "deadline": len(limited) == len(answered),
             "interrupt": interrupting,
             "shutdown": True,
         }.get(reason, reason in world.ledger.wanted)
@@ -309,7 +315,9 @@ def _ended_receipt(story: Story, receipt: Receipt, message: Message) -> Iterator
     texts = [
         entry.data["text"]
         for entry in story.entries
-        if entry.type == "turn.text" and entry.turn_id == message.turn_id is not None
+        if entry.type == "turn.text"
+        and entry.turn_id == message.turn_id is not None
+        and (message.left_at is None or entry.sequence < message.left_at)
     ]
     if (receipt.reply or "") != "".join(texts):
         yield f"P4: a receipt of {receipt.id} replied {receipt.reply!r}, its turn said {''.join(texts)!r}"
@@ -340,12 +348,35 @@ def _clears(world: World) -> Iterator[str]:
 
 
 def _cancels(world: World) -> Iterator[str]:
-    """A confirmed cancel is how the turn ended."""
+    """A confirmed cancel is how the turn, or the message, ended, unless it was over already for want of time."""
     for turn_id, state in world.ledger.confirmed.items():
         story = world.shelf.chronicle.of_turn(turn_id)
         turn = story.turns[turn_id] if story else None
-        if turn is None or turn.state not in ("cancelled", "interrupted"):
+        overdue = turn is not None and turn.error is not None and turn.error.code == "deadline_exceeded"
+        if turn is None or not (overdue or turn.state in ("cancelled", "interrupted")):
             yield f"P9: the cancel of {turn_id} was confirmed ({state}), it is {turn and turn.state}"
+
+    for message_id in world.ledger.message_confirmed:
+        story = world.shelf.chronicle.of_message(message_id)
+        state = story.messages[message_id].state if story else None
+        if state not in ("cancelled", "interrupted", "failed"):
+            yield f"P9: the cancel of {message_id} was confirmed, it is {state}"
+
+
+def _deadlines(story: Story) -> Iterator[str]:
+    """Nobody fails for want of time who had some, and nobody begins whose time was over."""
+    for message in story.messages.values():
+        if message.error is None or message.error.code != "deadline_exceeded":
+            continue
+        limits = message.deadline
+        if limits is None or message.ended_at is None:
+            yield f"P3: {message.id} is out of time, and had no deadline"
+            continue
+        spent = [(limits.total_ms, message.accepted_at)]
+        spent += [(limits.running_ms, message.started_at or message.ended_at)]
+        spent += [(limits.waiting_ms, message.accepted_at)] if message.started_at is None else []
+        if not any(limit is not None and message.ended_at - since >= limit for limit, since in spent):
+            yield f"P3: {message.id} is out of time after {message.ended_at - message.accepted_at} ms of {limits}"
 
 
 # Viewers

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from antiphon.core.errors import AntiphonError, Conflict, NotFound, StoreUnavailable
+from antiphon.core.session import Deadline
 from antiphon.host.host import Host
 from antiphon.host.service import NewMessage, NewSession
 from antiphon.host.views import Receipt
@@ -23,6 +24,13 @@ BEHAVIOURS: tuple[dict[str, Any], ...] = (
     {"settings": {"reset": {"idle_minutes": 0.005}}},
     {"settings": {"reset": None}},
     {"settings": {"on_crash": "resume"}},
+)
+DEADLINES = (
+    *[None] * 8,
+    Deadline(waiting_ms=300),
+    Deadline(running_ms=300),
+    Deadline(total_ms=1500),
+    Deadline(waiting_ms=2000, running_ms=2000),
 )
 FOLLOW_S = 5.0
 TRIES_MAX = 4
@@ -49,6 +57,10 @@ class Client:
             (4, self._withdraw),
             (4, self._edit),
             (3, self._reorder),
+            (2, self._pause),
+            (3, self._go_on),
+            (4, self._cancel_message),
+            (1, self._cancel_queue),
             (5, self._answer),
             (4, self._look),
             (3, self._wait_turn),
@@ -137,7 +149,14 @@ class Client:
 
     async def _try(self, attempt: Attempt) -> Receipt:
         text, mode, key, ref = attempt.token, attempt.when_busy, attempt.key, attempt.ref
-        message = NewMessage(text=text, when_busy=mode, idempotency_key=key, digest=f"{text}/{mode}", sender=self._name)
+        message = NewMessage(
+            text=text,
+            when_busy=mode,
+            idempotency_key=key,
+            digest=f"{text}/{mode}",
+            sender=self._name,
+            deadline=self._dice.choice(DEADLINES),
+        )
         create = NewSession(agent=self._dice.choice(tuple(AGENTS)), key=ref)
         what = f"send {text} {mode} {key or ''} to {ref}"
         return await self._call(what, lambda host: host.send(ref, message, create=create))
@@ -175,7 +194,13 @@ class Client:
 
         receipt = self._saw(await self._call(f"follow {message_id}", follow))
         told = "".join(texts)
-        if receipt.ended_at is not None and receipt.delivered_as == "turn" and told not in ("", receipt.reply or ""):
+        whole = receipt.error is None or receipt.error.code != "deadline_exceeded"
+        if (
+            receipt.ended_at is not None
+            and receipt.delivered_as == "turn"
+            and whole
+            and told not in ("", receipt.reply or "")
+        ):
             self._ledger.finding(f"P4: a follower of {message_id} was told {told!r}, the reply is {receipt.reply!r}")
 
     async def _wait_on(self, message_id: str) -> None:
@@ -203,7 +228,8 @@ class Client:
             self._ledger.finding(f"P3: {message_id} was withdrawn and is {receipt.state}")
 
     async def _edit(self) -> None:
-        message_id, mode = self._message(), self._dice.choice((None, None, "queue", "collect", "interrupt"))
+        message_id = self._message()
+        mode = self._dice.choice((None, None, "queue", "collect", "steer", "interrupt", "rollback"))
         text = self._ledger.token()
         self._ledger.edits[text] = message_id
         what = f"edit {message_id} {text} {mode}"
@@ -215,6 +241,22 @@ class Client:
         self._dice.shuffle(waiting)
         if len(waiting) > 1:
             await self._call(f"reorder {ref}", lambda host: host.reorder(ref, tuple(waiting)))
+
+    async def _pause(self) -> None:
+        await self._want("pause", lambda host, ref: host.pause_queue(ref))
+
+    async def _go_on(self) -> None:
+        await self._want("continue", lambda host, ref: host.continue_queue(ref))
+
+    async def _cancel_message(self) -> None:
+        message_id = self._message()
+        self._ledger.message_cancels.add(message_id)
+        done = await self._call(f"cancel {message_id}", lambda host: host.cancel_message(message_id))
+        if done.confirmed or done.message_ids:
+            self._ledger.message_confirmed.add(message_id)
+
+    async def _cancel_queue(self) -> None:
+        await self._want("cancel queue", lambda host, ref: host.cancel_queue(ref))
 
     # Turns
 
@@ -230,7 +272,8 @@ class Client:
     async def _cancel(self) -> None:
         turn_id = await self._turn()
         self._ledger.cancels.add(turn_id)
-        done = await self._call(f"cancel {turn_id}", lambda host: host.cancel_turn(turn_id))
+        queue = self._dice.random() < 0.2
+        done = await self._call(f"cancel {turn_id} {queue}", lambda host: host.cancel_turn(turn_id, queue=queue))
         self._world.trace.note(self._name, "cancelled", turn_id, done.state, done.confirmed)
         if not done.confirmed:
             return

@@ -44,6 +44,8 @@ class Ledger:
         receipts: Every receipt that somebody was shown, in order of time.
         cancels: The turns that somebody wanted cancelled.
         confirmed: The states of those whose cancel was confirmed.
+        message_cancels: The messages that somebody wanted cancelled.
+        message_confirmed: Those whose cancel was answered with an end.
         wanted: Which of `stop`, `resume`, `clear` and `delete` somebody has asked for.
         clears: How many clears of each session were confirmed.
         clears_unknown: How many there were besides of which nobody was told what became of them.
@@ -57,6 +59,8 @@ class Ledger:
         self.receipts: list[Receipt] = []
         self.cancels: set[str] = set()
         self.confirmed: dict[str, str] = {}
+        self.message_cancels: set[str] = set()
+        self.message_confirmed: set[str] = set()
         self.wanted: set[str] = set()
         self.clears: dict[str, int] = {}
         self.clears_unknown = 0

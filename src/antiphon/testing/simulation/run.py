@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from antiphon.core.deadlines import next_deadline
 from antiphon.core.errors import AntiphonError
 from antiphon.host.host import Host
 from antiphon.testing.simulation.checker import check
@@ -219,8 +220,10 @@ class Simulation:
             session = story.session
             if session.running:
                 found.append(f"P11: {session.id} still runs {session.running.turn.id}")
-            elif session.inbox and session.lifecycle == "active":
+            elif session.may_run:
                 found.append(f"P3: {session.id} still lets {session.inbox[0].id} wait")
+            elif (at := next_deadline(session)) is not None and at <= self._world.clock.now():
+                found.append(f"P3: {session.id} still keeps a message that is out of time")
         return found
 
     def _behind(self) -> list[str]:

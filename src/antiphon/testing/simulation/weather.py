@@ -95,7 +95,13 @@ def drawn(dice: random.Random) -> Weather:
 def settings(dice: random.Random) -> HostSettings:
     """Limits and deadlines short enough that a simulation meets them."""
     return HostSettings(
-        rules=Rules(queue_max=dice.choice((3, 8, 100)), collect_max=dice.choice((2, 20))),
+        rules=Rules(
+            queue_max=dice.choice((3, 8, 100)),
+            collect_max=dice.choice((2, 20)),
+            collect_quiet_s=dice.choice((0.0, 0.2, 0.5)),
+            collect_overflow=dice.choice(("refuse", "refuse", "summarise")),
+            collect_senders=dice.choice(("apart", "together")),
+        ),
         max_agents=dice.choice((1, 1, 2, 3)),
         agent_idle_s=dice.choice((0.6, 3.0, 900.0)),
         open_timeout_s=2.0,
