@@ -1,5 +1,6 @@
 """The adapter: a child process for each open session, which loads the model and talks to it."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ class LocalAgent:
     def loopback(cls, options: Mapping[str, Any], model_url: str, directory: Path) -> Loopback:  # noqa: ARG003
         """As `antiphon.agents.loopback` says: it needs no server, and can't be made to say anything in particular."""
         return Loopback(
-            options=options,
+            options={**options, "answer_tokens": 24},
             model=None,
             says=str,
             holds=None,
@@ -66,7 +67,7 @@ class LocalAgent:
                 agent=self.name,
                 model=options.file().stem,
                 weights=str(options.file()),
-                threads=options.threads,
+                threads=options.threads or max(1, (os.cpu_count() or 1) // 2),
                 secrets=[],
                 body={"max_tokens": options.answer_tokens, "stream_options": {"include_usage": True}},
                 context_tokens=options.context_tokens,

@@ -23,7 +23,7 @@ class LocalOptions(ChatOptions, frozen=True, kw_only=True, forbid_unknown_fields
         context_tokens: How much of the conversation is sent, in tokens as antiphon estimates them (a third of its
             UTF-8 bytes).
         answer_tokens: How long an answer may become.
-        threads: How many threads it takes; by default as many as there are cores.
+        threads: How many threads it takes; by default half as many as there are cores.
     """
 
     weights: str | None = None

@@ -31,8 +31,7 @@ def served(settings: Open) -> Open:
     params.api_keys = [key]
     params.verbosity = QUIET
     params.warmup = False
-    if settings.threads is not None:
-        params.cpuparams.n_threads = settings.threads
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
     try:
         server = xllamacpp.Server(params)
     except RuntimeError as error:

@@ -46,13 +46,9 @@ class OpenAIAgent:
 
     @classmethod
     def loopback(cls, options: Mapping[str, Any], model_url: str, directory: Path) -> Loopback:  # noqa: ARG003
-        """As `antiphon.agents.loopback` says: the same table with another address, and no key."""
-        pointed = {
-            name: value for name, value in options.items() if name not in {"headers", "headers_env", "api_key_env"}
-        }
-        return Loopback(
-            options={**pointed, "base_url": f"{model_url}/v1", "api_key_env": "", "retries": 1}, patience_s=30.0
-        )
+        """As `antiphon.agents.loopback` says: the same table with another address, no keys and no tools."""
+        kept = {name: value for name, value in options.items() if name not in {"headers", "headers_env", "mcp"}}
+        return Loopback(options={**kept, "base_url": f"{model_url}/v1", "api_key_env": "", "retries": 1})
 
     async def missing(self) -> str | None:
         """Look for the key, and for the library that MCP servers need."""

@@ -50,8 +50,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True, tag="open"):
         agent: What the agent is called.
         base_url: Where the model is; empty where `weights` says so.
         weights: A file with a model that the child serves itself.
-        threads, answer_tokens: How many threads that takes (None for as many as it likes), and how long an answer may
-            become.
+        threads, answer_tokens: How many threads that takes, and how long an answer may become.
         model: Its name.
         headers: Of every request; they hold the key.
         secrets: What must not be told in the words of any error.
@@ -64,7 +63,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True, tag="open"):
     agent: str
     base_url: str = ""
     weights: str | None = None
-    threads: int | None = None
+    threads: int = 1
     answer_tokens: int = 0
     model: str
     headers: dict[str, str] = {}
