@@ -153,8 +153,8 @@ Write -- before a text that begins with a dash.""",
             Option("--refs", "Print only what names each session, a line each.", kind="flag"),
         ),
         about="""\
-For people, those that need one come first: who asks, who is stalled, whose last turn failed. --json, --refs and --status
-keep to the order of activity.""",
+For people, those that need one come first: who asks, who is stalled, whose last turn failed. --json, --refs and
+--status keep to the order of activity.""",
         examples=(
             "antiphon session list",
             "antiphon session list --status running --status asking",
@@ -422,8 +422,9 @@ yours, as module:class. Both run the agent as this machine's configuration has i
     ),
     Command(
         ("status",),
-        "Show how the host is, and which sessions need a person.",
+        "Show how the host is.",
         "host:status",
+        about="And which sessions need a person: who asks, who is stalled, whose last turn failed.",
         examples=("antiphon status", "antiphon status --no-start --json"),
     ),
     Command(

@@ -2,11 +2,12 @@
 
 from importlib import import_module
 
+from antiphon.cli.attention import needing, reason
 from antiphon.cli.context import Context
 from antiphon.cli.exits import DONE
 from antiphon.cli.garbage import collect_as_usual
 from antiphon.cli.grammar import Given, UsageError
-from antiphon.cli.listing import fields
+from antiphon.cli.listing import ago, fields, table
 from antiphon.client.exchanges import given as only_given
 
 
@@ -33,8 +34,11 @@ def status(context: Context, given: Given) -> int:
     del given
     with context.client() as client:
         host = client.status()
+        urgent = needing(client)
+        asked = list(client.permissions()) if any(session.status == "asking" for session in urgent) else []
     if context.out.as_json:
-        context.out.document(host.document)
+        attention = [{**session.document, "reason": reason(session, asked)} for session in urgent]
+        context.out.document({**host.document, "attention": attention})
         return DONE
     uptime = int(host.uptime_s or 0)
     fields(
@@ -53,6 +57,10 @@ def status(context: Context, given: Given) -> int:
             ("viewers", str(host.viewers)),
         ),
     )
+    if urgent:
+        context.out.line()
+        rows = [(each.ref, each.status, ago(each.active_at), reason(each, asked)) for each in urgent]
+        table(context.out, ("NEEDS A PERSON", "STATUS", "ACTIVE", "WHY"), rows, coloured=1)
     return DONE
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, cast
 
+from antiphon.cli.attention import first, needing
 from antiphon.cli.context import DEFAULT_LIMIT, Context, read_stdin
 from antiphon.cli.exits import DONE
 from antiphon.cli.grammar import Given, UsageError
@@ -35,15 +36,16 @@ def start(context: Context, given: Given) -> int:
 def list_(context: Context, given: Given) -> int:
     """List sessions."""
     limit = None if given.flag("all") else given.whole("limit") or DEFAULT_LIMIT
+    which: dict[str, Any] = {
+        "agent": given.optional("agent"),
+        "labels": given.pairs("label"),
+        "text": given.optional("search"),
+    }
+    for_people = not (context.out.as_json or given.flag("refs") or given.many("status"))
     with context.client() as client:
-        found = client.sessions(
-            status=given.many("status"),
-            agent=given.optional("agent"),
-            labels=given.pairs("label"),
-            text=given.optional("search"),
-            limit=None if limit is None else limit + 1,
-        )
-        sessions = list(found)
+        urgent = needing(client, **which) if for_people else []
+        found = client.sessions(status=given.many("status"), limit=None if limit is None else limit + 1, **which)
+        sessions = first(urgent, found)
     more = limit is not None and len(sessions) > limit
     shown = sessions[:limit]
     if context.out.as_json:
