@@ -16,6 +16,7 @@ from antiphon.ports.store import SequenceMoved, SessionQuery, StoreDamaged
 from antiphon.store.sqlite import SqliteStore, database
 from antiphon.testing.clocks import CountingClock
 from antiphon.testing.drafts import Draft
+from antiphon.testing.processes import eventually
 from antiphon.testing.store_faults import FaultyDisk
 
 ALL = SessionQuery()
@@ -187,6 +188,18 @@ async def test_a_checkpoint_that_fails_loses_nothing(
         for _ in range(20):
             await store.commit(draft.log())
     assert "could not be copied" in caplog.text
+    assert await store.load("ses_1") == draft.session
+
+
+async def test_the_log_is_copied_when_nothing_comes_for_a_moment(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon.store.sqlite.writer.CALM_PAGES", 1)
+    before = store.path.stat().st_mtime_ns
+    draft = Draft("ses_1")
+    await store.commit(draft.create())
+    await eventually(lambda: store.path.stat().st_mtime_ns != before, 30)
+    await store.commit(draft.log())  # the writer is awake again
     assert await store.load("ses_1") == draft.session
 
 

@@ -113,6 +113,7 @@ class Program:
         self.poll = select.poll()
         self.poll.register(0, select.POLLIN)
         self.heard = b""
+        self.unsaid = bytearray()
         self.leaving = False
         self.turns: list[Turn] = []
         self.answers: dict[str, tuple[bool, str]] = {}
@@ -125,11 +126,18 @@ class Program:
     # Listening and speaking
 
     def tell(self, *words: str) -> None:
-        """Say a line."""
-        self.write(1, encode(*words))
+        """Say a line, together with what follows at once: whoever listens is woken once for all of it."""
+        self.unsaid += encode(*words)
+        if len(self.unsaid) >= PIECE_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Say what was not said yet; before anything is waited for or done."""
+        said, self.unsaid = self.unsaid, bytearray()
+        self.write(1, said)
 
     @staticmethod
-    def write(fd: int, data: bytes) -> None:
+    def write(fd: int, data: bytes | bytearray) -> None:
         """Write all of it."""
         rest = memoryview(data)
         while rest:
@@ -142,6 +150,8 @@ class Program:
 
     def listen(self, timeout_s: float) -> None:
         """Take in what the host says, if need be after waiting for it."""
+        if timeout_s > 0:
+            self.flush()
         if not self.poll.poll(min(timeout_s, LONGEST_POLL_S) * 1000):
             return
         data = os.read(0, 1 << 16)
@@ -152,6 +162,7 @@ class Program:
         for line in lines:
             self.take(decode(line))
         if self.leaving and not (self.turns and self.turn.stubborn):
+            self.flush()
             os._exit(0)
 
     def take(self, words: list[str]) -> None:
@@ -205,6 +216,7 @@ class Program:
             turn = self.turn
             outcome, detail = self.answer(turn)
             self.tell("ended", turn.name, outcome, detail, str(turn.words_in), str(turn.words_out))
+            self.flush()
             del self.turns[0]
             if turn.stubborn:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -239,6 +251,7 @@ class Program:
         actions, self.turn.rest = self.read(text)
         for action, arguments in actions:
             self.wait(0)
+            self.flush()
             action(self, *arguments)
         self.wait(0)
         self.say(f"echo: {self.turn.rest}")

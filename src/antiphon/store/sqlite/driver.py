@@ -2,7 +2,7 @@
 
 import re
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import apsw
 
@@ -23,8 +23,7 @@ def execute(connection: apsw.Connection, sql: str, args: tuple[Any, ...] = ()) -
     Raises:
         apsw.Error: The engine failed.
     """
-    cursor = cast(Any, connection).execute(sql, args)  # its stubs are not typed to the end
-    return cursor.fetchall()
+    return connection.execute(sql, args).fetchall()  # pyright: ignore  # its stubs are not typed to the end
 
 
 def run(connection: apsw.Connection, command: Command[T]) -> T:

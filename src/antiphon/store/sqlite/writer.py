@@ -1,5 +1,6 @@
 """The one thread that writes: it gathers what waits into one transaction, so that many share one sync."""
 
+import contextlib
 import logging
 import threading
 from pathlib import Path
@@ -16,9 +17,13 @@ _log = logging.getLogger("antiphon.store")
 
 BATCH = 256
 """At most so many jobs share a transaction: nobody waits long because many are waiting."""
-CHECKPOINT_PAGES = 1000
-"""From this length on the log is copied into the file, after the answers are out. SQLite's own default."""
-RESTART_PAGES = 16 * CHECKPOINT_PAGES
+CALM_S = 0.02
+"""When nothing has come for so long, there is time for the log."""
+CALM_PAGES = 1000
+"""From this length on the log is copied into the file when there is time for it. SQLite's own default."""
+CHECKPOINT_PAGES = 8 * CALM_PAGES
+"""From this length on it is copied whether or not there is time, after the answers are out."""
+RESTART_PAGES = 2 * CHECKPOINT_PAGES
 """From this length on readers are waited for, so that the log begins anew and does not grow for ever."""
 
 
@@ -62,7 +67,7 @@ class Writer:
     def _gather(self) -> tuple[list[Job], bool]:
         """What waits now, and whether there will be more."""
         batch: list[Job] = []
-        job = self._jobs.get()
+        job = self._next()
         while job is not None:
             batch.append(job)
             if len(batch) >= BATCH:
@@ -72,6 +77,14 @@ class Writer:
             except Empty:
                 return batch, True
         return batch, False
+
+    def _next(self) -> Job | None:
+        """The next job, however long it takes to come."""
+        if self._log_pages >= CALM_PAGES:
+            with contextlib.suppress(Empty):
+                return self._jobs.get(timeout=CALM_S)
+            self._checkpoint(CALM_PAGES)
+        return self._jobs.get()
 
     def _write(self, batch: list[Job]) -> list[Outcome]:
         """Run a batch in one transaction, each job in a savepoint of its own."""
