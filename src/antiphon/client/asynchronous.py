@@ -21,6 +21,7 @@ from antiphon.client.documents import (
     Permission,
     Receipt,
     Session,
+    SignInLink,
     Token,
     Turn,
 )
@@ -367,6 +368,10 @@ class AsyncClient:
     async def token_revoke(self, token_id: str) -> None:
         """Revoke a token."""
         await self._ask(exchanges.token_revoke(token_id))
+
+    async def sign_in_link(self) -> SignInLink:
+        """Make a link that signs one browser in at this host's page, once, within a minute."""
+        return await self._ask(exchanges.sign_in_link())
 
     async def status(self) -> HostStatus:
         """How the host is."""

@@ -249,6 +249,14 @@ class Token(Document):
     created_at: str
 
 
+class SignInLink(Document):
+    """A link that signs one browser in, once, for a minute. `path` goes behind the host's address."""
+
+    __slots__ = ()
+    path: str
+    expires_at: str
+
+
 class HostStatus(Document):
     """How the host is."""
 

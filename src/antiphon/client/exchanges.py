@@ -15,6 +15,7 @@ from antiphon.client.documents import (
     Permission,
     Receipt,
     Session,
+    SignInLink,
     Token,
     Turn,
     page_of,
@@ -232,6 +233,11 @@ def token_create(name: str, scope: str) -> Exchange[Token]:
 def token_revoke(token_id: str) -> Exchange[None]:
     """Revoke a token."""
     return Exchange(Request("DELETE", f"/v1/tokens/{quoted(token_id)}"), _nothing)
+
+
+def sign_in_link() -> Exchange[SignInLink]:
+    """Make a link that signs a browser in. One that is lost on the way harms nobody."""
+    return Exchange(_post("/v1/sign-in-links", None, repeatable=True), SignInLink.read)
 
 
 def status() -> Exchange[HostStatus]:

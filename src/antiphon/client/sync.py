@@ -18,6 +18,7 @@ from antiphon.client.documents import (
     Permission,
     Receipt,
     Session,
+    SignInLink,
     Token,
     Turn,
 )
@@ -361,6 +362,10 @@ class Client:
     def token_revoke(self, token_id: str) -> None:
         """Revoke a token."""
         self._ask(exchanges.token_revoke(token_id))
+
+    def sign_in_link(self) -> SignInLink:
+        """Make a link that signs one browser in at this host's page, once, within a minute."""
+        return self._ask(exchanges.sign_in_link())
 
     def status(self) -> HostStatus:
         """How the host is."""

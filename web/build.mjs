@@ -1,0 +1,34 @@
+// Bundles the page into one script and one style, named after their content, and writes the HTML that loads them.
+// Usage: node build.mjs DIRECTORY
+
+import { build } from "esbuild";
+import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+
+const out = process.argv[2];
+if (!out) throw new Error("Say into which directory to build.");
+
+await rm(out, { recursive: true, force: true });
+await mkdir(join(out, "assets"), { recursive: true });
+
+const { metafile } = await build({
+  entryPoints: ["src/main.tsx", "src/styles/page.css"],
+  outdir: join(out, "assets"),
+  entryNames: "[name]-[hash]",
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: ["es2022"],
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "eof",
+  metafile: true,
+  logLevel: "warning",
+});
+
+const built = Object.keys(metafile.outputs).map((file) => basename(file));
+const script = built.find((name) => name.endsWith(".js"));
+const style = built.find((name) => name.endsWith(".css"));
+await cp("src/favicon.svg", join(out, "assets", "favicon.svg"));
+const html = await readFile("src/index.html", "utf8");
+await writeFile(join(out, "index.html"), html.replace("%SCRIPT%", script).replace("%STYLE%", style));
