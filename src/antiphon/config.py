@@ -2,6 +2,7 @@
 
 [host]            limits and deadlines, see `HostTable`
 [http]            further names under which the host may be addressed
+[webhooks]        where deliveries may go, see `antiphon.webhooks.settings`
 [agents.NAME]     adapter = "echo" | "command" | "claude" | "codex" | …, that adapter's own options, and what every
                   agent may be set to, see `antiphon.agent_tables`
 
@@ -21,6 +22,7 @@ from antiphon.core.decide import Rules
 from antiphon.core.words import OnCrash, Overflow, Senders, WhenBusy
 from antiphon.host.settings import AgentSettings, HostSettings
 from antiphon.overrides import overridden
+from antiphon.webhooks.settings import WebhooksTable
 
 
 class ConfigError(Exception):
@@ -38,7 +40,7 @@ class HostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             burst that does not end is waited for five times as long.
         collect_overflow: What becomes of more than `collect_max`: `refuse`, or `summarise`, which gives the agent of
             the oldest the beginnings only.
-        collect_senders: Whether one turn answers `collect` messages of one sender only (`apart`) or of all (`together`).
+        collect_senders: Whether one turn answers `collect` messages of one sender only (`apart`), or all (`together`).
         max_agents: How many agents may be open at once.
         max_sessions: How many sessions may be kept; 0 for no limit.
         agent_idle_s: After how long without a turn an agent is let go.
@@ -96,6 +98,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     host: HostTable = HostTable()
     http: HttpTable = HttpTable()
+    webhooks: WebhooksTable = WebhooksTable()
     agents: dict[str, AgentTable] = {}
 
     def settings(self, environment: Mapping[str, str]) -> HostSettings:
@@ -164,9 +167,9 @@ def read_config(path: Path, *, required: bool, environment: Mapping[str, str] | 
 
 
 def _config(document: dict[str, Any]) -> Config:
-    unknown = set(document) - {"host", "http", "agents"}
+    unknown = set(document) - {"host", "http", "webhooks", "agents"}
     if unknown:
-        raise ConfigError(f"unknown table {min(unknown)!r}; known are [host], [http] and [agents.NAME]")
+        raise ConfigError(f"unknown table {min(unknown)!r}; known are [host], [http], [webhooks] and [agents.NAME]")
     host = msgspec.convert(document.get("host", {}), HostTable)
     if host.permission_default not in ("allow", "deny"):
         raise ConfigError("host.permission_default must be allow or deny")
@@ -183,4 +186,14 @@ def _config(document: dict[str, Any]) -> Config:
     if not 0 < host.output_mb < float("inf"):
         raise ConfigError("host.output_mb must be a number above 0")
     agents = agent_tables(msgspec.convert(document.get("agents", {}), dict[str, Any]))
-    return Config(host=host, http=msgspec.convert(document.get("http", {}), HttpTable), agents=agents)
+    http = msgspec.convert(document.get("http", {}), HttpTable)
+    return Config(host=host, http=http, webhooks=_webhooks(document.get("webhooks", {})), agents=agents)
+
+
+def _webhooks(table: Any) -> WebhooksTable:
+    try:
+        return WebhooksTable.checked(table)
+    except msgspec.ValidationError:
+        raise
+    except ValueError as error:
+        raise ConfigError(str(error)) from error

@@ -22,14 +22,15 @@ from antiphon.agents.vitals import SystemVitals
 from antiphon.config import Config, ConfigError
 from antiphon.configured import agent_tables, configuration
 from antiphon.core.errors import AntiphonError
+from antiphon.errands import Errands, WholeStore
 from antiphon.host.host import Host
 from antiphon.http.app import create_app
 from antiphon.http.server import Server
 from antiphon.http.token_store import TokenStore
 from antiphon.ports.agent import Agent
-from antiphon.ports.store import Store
 from antiphon.system import SystemClock, SystemIds
 from antiphon.telemetry import logs
+from antiphon.telemetry.metrics import Metrics
 
 log = logging.getLogger("antiphon")
 
@@ -103,18 +104,28 @@ async def _serve(options: ServeOptions) -> int:
             store_name=_store_kind(options),
             vitals=SystemVitals(),
         )
+        metrics = Metrics()
+        errands = Errands(store, host, clock=clock, ids=ids, table=config.webhooks, metrics=metrics)
         token = secrets.token_urlsafe(32)
-        tokens = TokenStore(options.data_dir / "tokens.json", clock, ids)
-        app = create_app(host, token=token, tokens=tokens, bound=options.host, allowed_hosts=config.http.allowed_hosts)
-        return await _live(options, host, Server(app), token)
+        app = create_app(
+            host,
+            errands=errands,
+            token=token,
+            tokens=TokenStore(options.data_dir / "tokens.json", clock, ids),
+            bound=options.host,
+            allowed_hosts=config.http.allowed_hosts,
+            metrics=metrics,
+        )
+        return await _live(options, host, errands, Server(app), token)
 
 
-async def _live(options: ServeOptions, host: Host, server: Server, token: str) -> int:
+async def _live(options: ServeOptions, host: Host, errands: Errands, server: Server, token: str) -> int:
     """Recover, serve, announce; then wait for the end, and end in order: turns, agents, requests, the store."""
     stopping, ready = asyncio.Event(), options.data_dir / "ready.json"
     with _bound(options) as sock, _signals(host, stopping):
         try:
             await host.start()
+            errands.start()
             async with asyncio.TaskGroup() as group:
                 group.create_task(_served(server, sock, stopping))
                 await server.started()
@@ -127,6 +138,7 @@ async def _live(options: ServeOptions, host: Host, server: Server, token: str) -
                 await server.stop(REQUEST_GRACE_S)
         finally:
             await host.stop()
+            await errands.stop()
             ready.unlink(missing_ok=True)
     log.info("stopped", extra={"action": "stopped", "pid": os.getpid()})
     return 0
@@ -174,7 +186,7 @@ def _prepare(data_dir: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _opened(options: ServeOptions, clock: SystemClock) -> AsyncGenerator[Store]:
+async def _opened(options: ServeOptions, clock: SystemClock) -> AsyncGenerator[WholeStore]:
     """The store, closed in the end."""
     store = await _open(options, clock)
     try:
@@ -183,7 +195,7 @@ async def _opened(options: ServeOptions, clock: SystemClock) -> AsyncGenerator[S
         await store.close()
 
 
-async def _open(options: ServeOptions, clock: SystemClock) -> Store:
+async def _open(options: ServeOptions, clock: SystemClock) -> WholeStore:
     kind = _store_kind(options)
     if kind == "sqlite":
         from antiphon.store.sqlite import SqliteStore
@@ -198,7 +210,7 @@ async def _open(options: ServeOptions, clock: SystemClock) -> Store:
     raise CannotServe(f"--store takes sqlite, memory or a postgresql:// address, not {options.store!r}.")
 
 
-async def _open_postgres(url: str, clock: SystemClock) -> Store:
+async def _open_postgres(url: str, clock: SystemClock) -> WholeStore:
     try:
         from antiphon.store.postgres import PostgresStore
     except ImportError as error:

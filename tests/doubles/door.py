@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 
+from antiphon.errands import Errands
 from antiphon.host.host import Host
 from antiphon.host.service import Service
 from antiphon.host.settings import HostSettings
@@ -19,6 +20,8 @@ from antiphon.http.server import Server
 from antiphon.http.token_store import TokenStore
 from antiphon.store.memory import MemoryStore
 from antiphon.system import SystemClock, SystemIds
+from antiphon.telemetry.metrics import Metrics
+from antiphon.webhooks.settings import WebhooksTable
 from doubles.parrot import Parrot
 
 TOKEN = "the-host's-own-token"
@@ -82,8 +85,9 @@ async def opened(
     parrot, ids = Parrot(), SystemIds()
     workspace = data_dir / "workspace"
     workspace.mkdir(parents=True)
+    store, metrics = MemoryStore(epoch="e1"), Metrics()
     host = Host(
-        store=MemoryStore(epoch="e1"),
+        store=store,
         agents={"parrot": parrot},
         clock=SystemClock(),
         ids=ids,
@@ -94,7 +98,12 @@ async def opened(
     await host.start()
     behind = service(host) if service else host
     tokens = TokenStore(data_dir / "tokens.json", SystemClock(), ids)
-    app = create_app(behind, token=TOKEN, tokens=tokens, bound="127.0.0.1", limits=limits)
+    table = WebhooksTable(allowed_networks=("127.0.0.0/8",), allow_http=True, timeout_s=5, first_pause_s=0.05)
+    errands = Errands(store, host, clock=SystemClock(), ids=ids, table=table, metrics=metrics)
+    errands.start()
+    app = create_app(
+        behind, errands=errands, token=TOKEN, tokens=tokens, bound="127.0.0.1", limits=limits, metrics=metrics
+    )
     server = Server(app)
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]
@@ -106,6 +115,7 @@ async def opened(
             yield Door(client, server, behind, parrot, port, app, serving)
     finally:
         await host.stop()
+        await errands.stop()
         if not serving.done():
             await server.stop(2)
         await asyncio.wait({serving})

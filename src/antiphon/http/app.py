@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from antiphon.errands import Errands
 from antiphon.host.service import Service
 from antiphon.http.dispatch import Dispatcher
 from antiphon.http.edge import Edge, Limits
@@ -36,6 +37,7 @@ class App:
 def create_app(
     service: Service,
     *,
+    errands: Errands,
     token: str,
     tokens: TokenStore,
     bound: str,
@@ -47,6 +49,7 @@ def create_app(
 
     Args:
         service: What the requests are carried out by.
+        errands: What those about webhooks and schedules are carried out by. Whoever made it starts and stops it.
         token: The host's own token, of scope `full`; the one in `ready.json`.
         tokens: The further tokens.
         bound: The address or name that the server is bound to. On a loopback one `/metrics` needs no token.
@@ -54,7 +57,7 @@ def create_app(
         limits: How much, and for how long; the defaults when None.
         metrics: Where requests are counted; a fresh registry when None.
     """
-    edge = Edge(service, tokens, limits or Limits(), metrics or Metrics(), cache(_document))
+    edge = Edge(service, errands, tokens, limits or Limits(), metrics or Metrics(), cache(_document))
     app = App(edge)
     guard = Guard(
         app.door, token=token, tokens=tokens, hosts=Hosts(bound, allowed_hosts), open_metrics=is_loopback(bound)

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from antiphon.errands import Errands
 from antiphon.host.service import Service
 from antiphon.http.browsers import Codes
 from antiphon.http.presence import Ending
@@ -61,6 +62,7 @@ class Edge:
 
     Attributes:
         service: What requests are carried out by.
+        webhooks, schedules: What those about webhooks and schedules are carried out by.
         tokens: The tokens beside the host's own.
         codes: The codes of sign-in links.
         limits: How much, and for how long.
@@ -72,12 +74,15 @@ class Edge:
     def __init__(
         self,
         service: Service,
+        errands: Errands,
         tokens: TokenStore,
         limits: Limits,
         metrics: Metrics,
         document: Callable[[], dict[str, Any]],
     ) -> None:
         self.service = service
+        self.webhooks = errands.webhooks
+        self.schedules = errands.schedules
         self.tokens = tokens
         self.codes = Codes(tokens)
         self.limits = limits

@@ -17,10 +17,13 @@ from pydantic import (
     model_validator,
 )
 
+from antiphon.core.errors import InvalidRequest
 from antiphon.core.names import KEY_MAX, key_problem
 from antiphon.core.session import Deadline
 from antiphon.core.words import SessionStatus, WhenBusy
 from antiphon.host.service import NewMessage, NewSession
+from antiphon.schedules.desk import NewSchedule
+from antiphon.webhooks.desk import NewWebhook
 
 SETTINGS_MAX = 16 << 10
 SETTINGS_DEPTH_MAX = 32
@@ -313,6 +316,72 @@ class SignIn(Form):
     code: Annotated[str, StringConstraints(min_length=1, max_length=100), _NO_NUL]
 
 
+Url = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=2048),
+    Field(json_schema_extra={"pattern": "^https?://[!-~]+$", "format": "uri"}),
+]
+Secret = Annotated[str, Field(max_length=128, json_schema_extra={"pattern": "^whsec_[A-Za-z0-9+/]{32,86}={0,2}$"})]
+_REF = Annotated[str, StringConstraints(min_length=1, max_length=KEY_MAX), _NO_NUL]
+
+
+class AddWebhook(Form):
+    """Who is to be told of what. Without `session` it is told of all sessions; without `secret` one is made."""
+
+    url: Url
+    events: Annotated[
+        list[Literal["message.ended", "session.stopped", "session.deleted"]], Field(min_length=1, max_length=3)
+    ] = ["message.ended"]
+    session: _REF | None = None
+    secret: Secret | None = None
+    description: Annotated[str, StringConstraints(max_length=500), _NO_NUL] | None = None
+
+    def new(self) -> NewWebhook:
+        """What the host makes of it."""
+        return NewWebhook(
+            url=self.url,
+            events=tuple(self.events),
+            session=self.session,
+            secret=self.secret,
+            description=self.description,
+        )
+
+
+class SendOn(Form):
+    """Where a message's receipt is to be sent on to. Without `secret` one is made."""
+
+    url: Url
+    secret: Secret | None = None
+
+
+class AddSchedule(Form):
+    """What is to be sent when. `create` makes the session when there is none under the key."""
+
+    session: _REF
+    text: Text
+    cron: Annotated[str, StringConstraints(min_length=1, max_length=200), _NO_NUL]
+    time_zone: Annotated[str, StringConstraints(min_length=1, max_length=100), _NO_NUL] = "UTC"
+    missed: Literal["skip", "run_once"] = "skip"
+    overlap: Literal["skip", "queue_one"] = "skip"
+    when_busy: WhenBusy | None = None
+    create: Birth | None = None
+
+    def new(self) -> NewSchedule:
+        """What the host makes of it."""
+        if not self.session.startswith("ses_") and (problem := key_problem(self.session)):
+            raise InvalidRequest(problem, field="session")
+        return NewSchedule(
+            session=self.session,
+            text=self.text,
+            cron=self.cron,
+            time_zone=self.time_zone,
+            missed=self.missed,
+            overlap=self.overlap,
+            when_busy=self.when_busy,
+            create=self.create.new(self.session) if self.create else None,
+        )
+
+
 class Query(BaseModel):
     """A query string. Its values are text, so that numbers are read from it."""
 
@@ -402,3 +471,26 @@ class PermissionsQuery(ListQuery):
         Annotated[str, StringConstraints(min_length=1, max_length=KEY_MAX)] | None,
         Field(description="Of this session, by id or key."),
     ] = None
+
+
+_ID = Annotated[str, StringConstraints(min_length=1, max_length=100), _NO_NUL]
+
+
+class WebhooksQuery(ListQuery):
+    """Which webhooks are listed."""
+
+    message: Annotated[_ID | None, Field(description="Those that send this message's receipt on.")] = None
+
+
+class DeliveriesQuery(ListQuery):
+    """Which deliveries are listed; all that is given must hold."""
+
+    state: Annotated[Literal["pending", "delivered", "dead"] | None, Field(description="In this state.")] = None
+    webhook: Annotated[_ID | None, Field(description="To this webhook.")] = None
+    message: Annotated[_ID | None, Field(description="Of this message's end.")] = None
+
+
+class SchedulesQuery(ListQuery):
+    """Which schedules are listed."""
+
+    session: Annotated[_REF | None, Field(description="Of this session, as its schedules name it.")] = None

@@ -28,6 +28,8 @@ from antiphon.host.views import (
 from antiphon.http import about, problems, sign_in, sse, tokens
 from antiphon.http.forms import (
     KEY_SCHEMA,
+    AddSchedule,
+    AddWebhook,
     AnswerPermission,
     CreateToken,
     EditMessage,
@@ -36,11 +38,16 @@ from antiphon.http.forms import (
     Query,
     ReorderQueue,
     SendMessage,
+    SendOn,
     SignIn,
     StartSession,
 )
 from antiphon.http.routes import PageOf, Route
 from antiphon.http.table import ROUTES
+from antiphon.ports.outbox import DeliveryState
+from antiphon.ports.timetable import MissedRun, Outcome, Overlap
+from antiphon.schedules.desk import RunView, ScheduleView
+from antiphon.webhooks.desk import DeliveryView, NewWebhookView, Retried, WebhookView
 
 FORMS: tuple[type[Form], ...] = (
     StartSession,
@@ -51,6 +58,9 @@ FORMS: tuple[type[Form], ...] = (
     AnswerPermission,
     CreateToken,
     SignIn,
+    AddWebhook,
+    SendOn,
+    AddSchedule,
 )
 VIEWS = (
     Receipt,
@@ -66,6 +76,12 @@ VIEWS = (
     tokens.TokenView,
     tokens.NewTokenView,
     sign_in.SignInLink,
+    WebhookView,
+    NewWebhookView,
+    DeliveryView,
+    Retried,
+    ScheduleView,
+    RunView,
 )
 
 DESCRIPTION = (
@@ -84,6 +100,9 @@ _WORDS: dict[str, dict[str, Any]] = {
     "SessionView": {"status": words.SessionStatus, "when_busy": words.WhenBusy},
     "TurnView": {"state": words.TurnState, "origin": words.Origin},
     "Cancelled": {"state": words.TurnState},
+    "DeliveryView": {"state": DeliveryState},
+    "ScheduleView": {"missed": MissedRun, "overlap": Overlap, "when_busy": words.WhenBusy},
+    "RunView": {"outcome": Outcome},
 }
 """Fields of views that hold one of a closed set of words."""
 

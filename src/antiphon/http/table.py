@@ -1,6 +1,6 @@
 """Every route that is served."""
 
-from antiphon.http import about, events, messages, permissions, sessions, sign_in, tokens, turns
+from antiphon.http import about, events, messages, permissions, schedules, sessions, sign_in, tokens, turns, webhooks
 from antiphon.http.routes import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -9,6 +9,8 @@ ROUTES: tuple[Route, ...] = (
     *turns.GROUP,
     *events.GROUP,
     *permissions.GROUP,
+    *webhooks.GROUP,
+    *schedules.GROUP,
     *tokens.GROUP,
     *sign_in.GROUP,
     *about.GROUP,

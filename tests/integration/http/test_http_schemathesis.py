@@ -25,8 +25,9 @@ SETTINGS = hypothesis.settings(
 
 UNTOLD = ("cursor", "after", "before", "Last-Event-ID", "Idempotency-Key")
 """What no schema can tell: whether a cursor is one that was given, and whether a key was spent on another body."""
-UNTOLD_IN_BODIES = ("settings", "cwd", "\\x00")
-"""Nor which settings fit together, which directories are there, and that no text anywhere may have U+0000."""
+UNTOLD_IN_BODIES = ("settings", "cwd", "cron", "url", "\\x00")
+"""Nor which settings fit together, which directories are there, which times ever come, where a host may deliver to, and
+that no text anywhere may have U+0000."""
 
 schema = schemathesis.openapi.from_dict(document())
 
