@@ -62,6 +62,9 @@ class Terminal(App[None]):
 
     def on_unmount(self) -> None:
         """Keep what was seen."""
+        loop = asyncio.get_running_loop()
+        for number in _LEAVE_AT:
+            loop.remove_signal_handler(number)
         self._seen.keep()
 
     def _view(self, ref: str) -> Screen[None]:

@@ -1,7 +1,6 @@
 """The board: all sessions, those first that need somebody."""
 
 from collections.abc import Callable
-
 from typing import Any, cast
 
 from rich.text import Text
@@ -38,7 +37,7 @@ class BoardScreen(Screen[None]):
         Binding("slash", "filter", "Filter"),
         Binding("escape", "unfilter", "Show all", priority=True),
         Binding("m", "mark_all", "Mark all as seen"),
-        Binding("q", "app.quit", "Leave"),
+        Binding("q", "app.quit", show=False),
     ]
 
     def __init__(self, client: AsyncClient, seen: Seen, view: Callable[[str], Screen[None]], *, wanted: str) -> None:

@@ -27,7 +27,7 @@ class Answer(Markdown):
         self._told = part.text
         super().__init__(source(self._told), parser_factory=markdown_parser, open_links=False)
         self._part = part
-        self._closed = False
+        self._settled = False
 
     async def sync(self, *, ended: bool) -> None:
         """Show what was said since. At the end all of it is laid out anew if the pieces made another text of it."""
@@ -37,9 +37,9 @@ class Answer(Markdown):
             if not ended:
                 await self.append(source(new))
                 return
-            self._closed = False
-        if ended and not self._closed:
-            self._closed = True
+            self._settled = False
+        if ended and not self._settled:
+            self._settled = True
             if self.source != source(text):
                 await self.update(source(text))
 
