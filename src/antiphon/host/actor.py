@@ -360,7 +360,7 @@ class SessionActor:
     def _settle(self) -> None:
         """After a step: give back a place that is not needed, and tell those who wait for a change."""
         session = None if self._lost else self.session
-        self._alarm.set(self._due(session) if session else None)
+        self._alarm.set(self._due(session) if session and self._loaded else None)  # else it looks again by itself
         if self._driver.away and not (session and session.running):
             if not (self._wants_agent or (session and self._may_start(session))):
                 self._context.places.give_back(self)
