@@ -12,6 +12,7 @@ from antiphon.core.errors import NotEditable, QueueFull
 from antiphon.core.session import Deadline
 from antiphon.host.views import Receipt
 from antiphon.ports.agent import Capabilities
+from antiphon.ports.store import Commit
 from antiphon.testing.scripted_agent import Hold, IgnoreCancel, Say
 from hostlab.stage import FaultyStore, Stage, in_virtual_time, staged
 
@@ -378,3 +379,24 @@ async def test_all_that_waits_is_cancelled_with_the_turn_or_without_it() -> None
         assert (cancelled.confirmed, cancelled.message_ids) == (True, (third.id,))
         assert {end.state for end in await ends_of(stage, [held, third])} == {"cancelled"}
         assert stage.prompts() == ["hold"]
+
+
+@in_virtual_time
+async def test_a_deadline_that_has_passed_costs_nothing_while_the_store_is_away() -> None:
+    async with staged() as stage:
+        session_id = await stage.open()
+        await stage.hold("k")
+        late = await stage.send("k", "late", deadline=Deadline(waiting_ms=1000))
+        stage.store.away = True
+        looks = 0
+
+        async def count(_commit: Commit) -> None:
+            nonlocal looks
+            looks += 1
+
+        stage.store.meeting = count
+        await stage.clock.sleep(60)
+        stage.store.away = False
+        stage.actor(session_id).wake()
+        assert (await stage.end_of(late.id)).state == "failed"
+        assert looks < 5

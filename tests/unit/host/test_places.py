@@ -146,3 +146,51 @@ def test_whether_a_guest_stands_in_line_can_be_asked(visitors: list[Visitor]) ->
     places.take(visitors[0])
     places.take(visitors[1])
     assert [places.waits(visitor) for visitor in visitors[:3]] == [False, True, False]
+
+
+def test_who_used_its_place_once_lets_those_who_wait_go_first(visitors: list[Visitor]) -> None:
+    places = Places(1)
+    holder, waiting = visitors[:2]
+    places.take(holder)
+    places.take(waiting)
+    assert not places.take(holder)
+    assert not places.take(holder), "asking again changes nothing"
+    assert (holder.asked_to_go, waiting.woken) == (1, 0)
+    places.vacate(holder)
+    assert waiting.woken == 1
+    assert not places.take(holder), "it stands behind who waited"
+    assert places.take(waiting)
+    assert not places.take(waiting), "and is served likewise"
+    places.vacate(waiting)
+    assert places.take(holder)
+
+
+def test_who_holds_a_place_keeps_it_while_there_is_room_for_all_who_wait(visitors: list[Visitor]) -> None:
+    places = Places(2)
+    holder, waiting = visitors[0], visitors[1]
+    idle = Visitor("idle", idle=True)
+    places.take(holder)
+    places.take(idle)
+    places.take(waiting)
+    assert idle.asked_to_go == 1
+    assert places.take(holder), "the idle one makes room"
+    places.give_back(idle)
+    assert places.take(waiting)
+
+
+def test_when_nobody_waits_any_more_who_was_to_make_room_stays(visitors: list[Visitor]) -> None:
+    places = Places(1)
+    holder, waiting = visitors[:2]
+    places.take(holder)
+    places.take(waiting)
+    assert not places.take(holder)
+    places.give_back(waiting)
+    assert places.take(holder)
+    assert not places.waits(holder)
+
+
+def test_vacating_a_place_that_one_does_not_hold_frees_none(visitors: list[Visitor]) -> None:
+    places = Places(1)
+    places.take(visitors[0])
+    places.vacate(visitors[1])
+    assert places.taken == 1
