@@ -33,6 +33,8 @@ class Pace(NamedTuple):
     """For how long a host that was there is looked for when it is gone."""
     retry_s: float = 5
     """For how long a lost answer is asked for again where nobody waits for an end."""
+    last_try_s: float = 1
+    """How long an answer may take at least, also when little is left of the time for all tries."""
     poll_s: float = 0.2
     """How often to look again where a host answers a wait at once."""
     silence_s: float = 60
@@ -122,18 +124,19 @@ class Plans:
         return exchange.read(document(response))
 
     def ask(self, exchange: Exchange[T], *, limit_s: float | None = None, patience: Patience | None = None) -> Plan[T]:
-        """One exchange; where its answer is lost and asking again is safe, it is asked again.
+        """One exchange; where its answer is lost and asking again is safe, it is asked again, all within `limit_s`.
 
         A first connection that fails is the answer: the host is not there.
         """
         limit_s = self.pace.answer_s if limit_s is None else limit_s
+        until = self.now() + limit_s
         patience, sent = patience or self.patience(self.pace.retry_s), False
         while True:
             try:
-                return (yield from self.answer(exchange, limit_s))
+                return (yield from self.answer(exchange, max(self.pace.last_try_s, until - self.now())))
             except ConnectionLost as error:
                 sent = True
-                if not exchange.request.repeatable:
+                if not exchange.request.repeatable or self.now() >= until:
                     raise
                 yield from patience.pause(error)
             except HostNotReached as error:

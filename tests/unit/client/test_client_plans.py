@@ -71,6 +71,15 @@ def test_asking_again_ends_when_patience_does_and_says_what_was_wrong() -> None:
     assert max(script.pauses) <= 1
 
 
+def test_a_host_that_is_silent_is_waited_for_once_and_not_asked_again() -> None:
+    script = Script(Taking(60, ConnectionLost("silent")), pace=Pace(answer_s=60))
+
+    with pytest.raises(ConnectionLost):
+        script.run(script.plans.ask(exchanges.session("key")))
+
+    assert len(script.requests) == 1
+
+
 def test_a_refusal_is_told_and_not_tried_again() -> None:
     script = Script(problem("session_busy", 409))
 
