@@ -41,9 +41,9 @@ class Conversation:
         """Ask that a turn stop."""
         self.outbox.append(p.line(p.Cancel(turn_id=turn_id)))
 
-    def answer(self, request_id: str, allow: bool, option_id: str | None, note: str | None = None) -> None:  # noqa: ARG002
+    def answer(self, request_id: str, allow: bool, option_id: str | None, note: str | None = None) -> None:
         """Answer a question."""
-        self.outbox.append(p.line(p.Answer(request_id=request_id, allow=allow, option_id=option_id)))
+        self.outbox.append(p.line(p.Answer(request_id=request_id, allow=allow, option_id=option_id, note=note)))
 
     def receive(self, line: bytes | Overlong) -> None:
         """Take in a line."""

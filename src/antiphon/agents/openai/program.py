@@ -63,9 +63,9 @@ class Program:
                     self._steer(steer)
                 case p.Cancel(turn_id=turn_id):
                     self._cancel(turn_id)
-                case p.Answer(request_id=request_id, allow=allow, option_id=option_id):
+                case p.Answer() as answer:
                     if self._turn is not None:
-                        self._turn.answer(request_id, allow, option_id)
+                        self._turn.answer(answer)
                 case _:
                     continue
 

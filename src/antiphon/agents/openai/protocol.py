@@ -102,6 +102,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
     request_id: str
     allow: bool
     option_id: str | None = None
+    note: str | None = None
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="Ready"):

@@ -25,6 +25,7 @@ NAME_MAX = 64
 UNFIT = re.compile(r"[^a-zA-Z0-9_-]+")
 PAGES_MAX = 50
 CONNECT_TIMEOUT_S, SILENCE_S = 30.0, 300.0
+LISTENS_WITHIN_S = 5.0
 CONNECTION_CLOSED = -32000
 """What the MCP library says when a server has gone away in the middle of a call."""
 
@@ -124,6 +125,8 @@ class Link:
         self._settled = asyncio.Event()
         """It is there, or it is known not to be."""
         self._broken = asyncio.Event()
+        self._doubtful = False
+        """A call was given up, and it may work on it for ever."""
 
     async def live(self) -> None:
         """Connect whenever it is wanted, and stay connected until it breaks."""
@@ -137,10 +140,17 @@ class Link:
                 self._remark(f"The MCP server {self.name!r} is not there: {_why(error)}. Its tools can't be used.")
             finally:
                 self._client, self._tools = None, []
-                self._settled.set()
+                if not self._wanted.is_set():
+                    self._settled.set()
 
     async def tools(self) -> list[dict[str, Any]]:
-        """The server's tools; none while it can't be reached. It is tried again if it went away."""
+        """The server's tools; none while it can't be reached. It is tried again if it went away.
+
+        One that was left alone with a call must show that it listens: else it is ended and started again.
+        """
+        if self._doubtful and self._client is not None:
+            self._doubtful = False
+            await self._make_sure(self._client)
         if self._settled.is_set() and self._client is None:
             self._settled.clear()
             self._wanted.set()
@@ -155,6 +165,9 @@ class Link:
         try:
             async with asyncio.timeout(self._tool_timeout_s):
                 result = await client.call_tool(name, arguments)
+        except asyncio.CancelledError:
+            self._doubtful = True
+            raise
         except TimeoutError:
             self._lose()
             return Outcome(f"The tool gave no answer within {self._tool_timeout_s:g} s.", failed=True)
@@ -163,6 +176,13 @@ class Link:
                 self._lose()
             return Outcome(f"The tool failed: {_why(error)}", failed=True)
         return Outcome(shortened(_words(result)), failed=bool(result.is_error))
+
+    async def _make_sure(self, client: Any) -> None:
+        try:
+            async with asyncio.timeout(LISTENS_WITHIN_S):
+                await client.list_tools()
+        except Exception:  # noqa: BLE001 - as above
+            self._lose()
 
     def _lose(self) -> None:
         """It is gone or stuck: it is ended, and started again before the next request."""

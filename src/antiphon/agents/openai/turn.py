@@ -11,7 +11,7 @@ from antiphon.agents.openai.completion import Call, Completion, Piece
 from antiphon.agents.openai.context import left_out, tokens
 from antiphon.agents.openai.endpoint import Endpoint
 from antiphon.agents.openai.prompts import as_content
-from antiphon.agents.openai.protocol import Open, Prompt, Steer
+from antiphon.agents.openai.protocol import Answer, Open, Prompt, Steer
 from antiphon.agents.openai.toolbox import Outcome, Tool, Toolbox, may_run_unasked
 from antiphon.agents.openai.transcript import Transcript
 from antiphon.agents.openai.troubles import Failed, TooLong
@@ -21,7 +21,8 @@ from antiphon.ports.agent import Asked, Said, Steered, Text, Thought, ToolEnded,
 ONCE = {"id": "allow", "name": "Allow", "kind": "allow_once"}
 SESSION = {"id": "allow_session", "name": "Allow this tool until the agent ends", "kind": "allow_always"}
 DENY = {"id": "deny", "name": "Deny", "kind": "reject_once"}
-DENIED = "A person denied this call. Don't try it in another way; go on without it, or say what you can't do."
+DENIED = "This call was denied."
+INSTEAD = "Don't try it in another way; go on without it, or say what you can't do."
 SEPARATOR = "\n\n"
 
 
@@ -69,7 +70,7 @@ class Turn:
         self._apart = False
         """The next text begins a new message after one that was said."""
         self._tools = 0
-        self._answers: dict[str, asyncio.Future[tuple[bool, str | None]]] = {}
+        self._answers: dict[str, asyncio.Future[Answer]] = {}
 
     async def run(self) -> None:
         """Answer.
@@ -100,11 +101,11 @@ class Turn:
         """Take a message in, at the next place between two requests."""
         self._steers.append(steer)
 
-    def answer(self, request_id: str, allow: bool, option_id: str | None) -> None:
+    def answer(self, answer: Answer) -> None:
         """Answer a question. One that is gone is ignored."""
-        waiting = self._answers.pop(request_id, None)
+        waiting = self._answers.pop(answer.request_id, None)
         if waiting is not None and not waiting.done():
-            waiting.set_result((allow, option_id))
+            waiting.set_result(answer)
 
     def over(self) -> None:
         """No more steers are taken: say so of those that wait."""
@@ -203,14 +204,16 @@ class Turn:
             return Outcome(f"There is no tool {call.name!r} now.", failed=True)
         if arguments is None:
             return Outcome("The arguments are no JSON object.", failed=True)
-        if not await self._may(tool, call):
-            return Outcome(DENIED, failed=True)
+        denied = await self._denied(tool, call)
+        if denied is not None:
+            return Outcome(denied, failed=True)
         return await self._conversation.toolbox.call(tool, arguments)
 
-    async def _may(self, tool: Tool, call: Call) -> bool:
+    async def _denied(self, tool: Tool, call: Call) -> str | None:
+        """Why a call may not be made, for the model; None when it may."""
         conversation = self._conversation
         if tool.label in conversation.allowed or may_run_unasked(tool.label, conversation.settings.approve):
-            return True
+            return None
         request_id = f"{self.turn_id}:{self._tools}"
         self._answers[request_id] = asyncio.get_running_loop().create_future()
         question = f"Use {tool.label}? {shortened(call.arguments or '{}')}"
@@ -220,12 +223,12 @@ class Turn:
             Asked(turn_id=self.turn_id, request_id=request_id, question=question, tool=tool.label, options=options)
         )
         try:
-            allow, option_id = await waiting
+            answer = await waiting
         finally:
             self._answers.pop(request_id, None)
-        if allow and option_id == SESSION["id"]:
+        if answer.allow and answer.option_id == SESSION["id"]:
             conversation.allowed.add(tool.label)
-        return allow
+        return None if answer.allow else " ".join(filter(None, (DENIED, answer.note, INSTEAD)))
 
 
 def _spoken(completion: Completion) -> dict[str, Any]:
