@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING
 from antiphon.client.documents import (
     Agent,
     Cancelled,
+    Delivery,
     Event,
     HostStatus,
     Line,
     Permission,
     Problem,
     Receipt,
+    Retried,
+    Run,
+    Schedule,
     Session,
     Token,
     Turn,
     Usage,
+    Webhook,
 )
 from antiphon.client.errors import (
     AgentFailed,
@@ -28,6 +33,8 @@ from antiphon.client.errors import (
     BadRequest,
     ClientError,
     ConnectionLost,
+    DeliveryNotDead,
+    DeliveryNotFound,
     Draining,
     Forbidden,
     HostNotReached,
@@ -43,6 +50,7 @@ from antiphon.client.errors import (
     PreconditionFailed,
     QueueFull,
     Refused,
+    ScheduleNotFound,
     SessionBusy,
     SessionConflict,
     SessionExists,
@@ -56,6 +64,7 @@ from antiphon.client.errors import (
     TurnNotFound,
     Unauthorized,
     UnexpectedAnswer,
+    WebhookNotFound,
 )
 from antiphon.client.plans import Pace
 from antiphon.client.sync import Client
@@ -75,6 +84,9 @@ __all__ = [
     "Client",
     "ClientError",
     "ConnectionLost",
+    "Delivery",
+    "DeliveryNotDead",
+    "DeliveryNotFound",
     "Draining",
     "Event",
     "Forbidden",
@@ -97,6 +109,10 @@ __all__ = [
     "QueueFull",
     "Receipt",
     "Refused",
+    "Retried",
+    "Run",
+    "Schedule",
+    "ScheduleNotFound",
     "Session",
     "SessionBusy",
     "SessionConflict",
@@ -114,6 +130,8 @@ __all__ = [
     "Unauthorized",
     "UnexpectedAnswer",
     "Usage",
+    "Webhook",
+    "WebhookNotFound",
 ]
 
 

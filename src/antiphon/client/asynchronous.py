@@ -14,16 +14,19 @@ from antiphon.client.address import Address
 from antiphon.client.documents import (
     Agent,
     Cancelled,
+    Delivery,
     Event,
     HostStatus,
     Json,
     Line,
     Permission,
     Receipt,
+    Schedule,
     Session,
     SignInLink,
     Token,
     Turn,
+    Webhook,
 )
 from antiphon.client.driving_async import AsyncDriver, AsyncTransport
 from antiphon.client.exchanges import Draft, given
@@ -372,6 +375,125 @@ class AsyncClient:
     async def sign_in_link(self) -> SignInLink:
         """Make a link that signs one browser in at this host's page, once, within a minute."""
         return await self._ask(exchanges.sign_in_link())
+
+    # Webhooks and schedules
+
+    async def message_webhook(self, message_id: str, url: str, *, secret: str | None = None) -> Webhook:
+        """Send a message's receipt on to a URL once it has ended, be it long ago: for an answer whose caller left.
+
+        Asking again for the same URL is the same request. `secret` is in the result only where one was made now.
+        """
+        return await self._ask(exchanges.message_webhook(message_id, given(url=url, secret=secret)))
+
+    async def webhook_add(
+        self,
+        url: str,
+        *,
+        events: Sequence[str] | None = None,
+        ref: str | None = None,
+        secret: str | None = None,
+        description: str | None = None,
+    ) -> Webhook:
+        """Have a URL told of ends: those of messages, unless `events` names others; of one session, or of all.
+
+        The result holds the secret that deliveries are signed with, this once.
+        """
+        body = given(
+            url=url, events=list(events) if events else None, session=ref, secret=secret, description=description
+        )
+        return await self._ask(exchanges.webhook_add(body))
+
+    def webhooks(self, *, message_id: str | None = None) -> AsyncGenerator[Webhook]:
+        """Webhooks, oldest first; with `message_id` those that send that message's receipt on."""
+        fields = given(message=message_id)
+        return self._iterate(self._plans.pages(lambda more: exchanges.webhooks(fields | more), None))
+
+    async def webhook_enable(self, webhook_id: str) -> Webhook:
+        """Tell a webhook of events again whose receiver had answered 410 Gone."""
+        return await self._ask(exchanges.webhook_act(webhook_id, "enable"))
+
+    async def webhook_remove(self, webhook_id: str) -> None:
+        """Remove a webhook, with what was still to be told to it."""
+        await self._ask(exchanges.webhook_remove(webhook_id))
+
+    async def webhook_retry(self, webhook_id: str) -> int:
+        """Try every dead delivery of a webhook again; how many."""
+        return (await self._ask(exchanges.webhook_retry(webhook_id))).retried
+
+    def deliveries(
+        self,
+        *,
+        state: str | None = None,
+        webhook_id: str | None = None,
+        message_id: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncGenerator[Delivery]:
+        """Deliveries, newest first: all of them, or the first `limit`; `state="dead"` is the dead-letter list."""
+        fields = given(state=state, webhook=webhook_id, message=message_id)
+        return self._iterate(self._plans.pages(lambda more: exchanges.deliveries(fields | more), limit))
+
+    async def delivery_retry(self, delivery_id: str) -> int:
+        """Try a dead delivery again, to every webhook for which it is dead; how many. Else raises `DeliveryNotDead`."""
+        return (await self._ask(exchanges.delivery_retry(delivery_id))).retried
+
+    async def schedule_add(
+        self,
+        ref: str,
+        text: str,
+        cron: str,
+        *,
+        time_zone: str | None = None,
+        missed: Literal["skip", "run_once"] | None = None,
+        overlap: Literal["skip", "queue_one"] | None = None,
+        when_busy: WhenBusy | None = None,
+        create: Json | None = None,
+    ) -> Schedule:
+        """Send a message again and again, at the times of a cron expression in a time zone (UTC unless one is named).
+
+        Args:
+            ref: The session.
+            text: The message.
+            cron: Five fields, such as `0 7 * * 1-5`.
+            time_zone: The name of a zone, such as `Europe/Berlin`.
+            missed: What becomes of runs at whose time no host was there.
+            overlap: What becomes of a run that finds the message of the one before it not ended.
+            when_busy: What happens while a turn runs; None takes the session's or the host's choice.
+            create: What to start a session from, such as `{"agent": "echo"}`, when the key has none.
+        """
+        body = given(
+            session=ref,
+            text=text,
+            cron=cron,
+            time_zone=time_zone,
+            missed=missed,
+            overlap=overlap,
+            when_busy=when_busy,
+            create=create,
+        )
+        return await self._ask(exchanges.schedule_add(body))
+
+    def schedules(self, *, ref: str | None = None) -> AsyncGenerator[Schedule]:
+        """Schedules, oldest first; of one session, as its schedules name it, or all."""
+        fields = given(session=ref)
+        return self._iterate(self._plans.pages(lambda more: exchanges.schedules(fields | more), None))
+
+    async def schedule(self, schedule_id: str) -> Schedule:
+        """A schedule, with its next runs and what became of the last one."""
+        return await self._ask(exchanges.schedule(schedule_id))
+
+    async def schedule_pause(self, schedule_id: str) -> Schedule:
+        """Send nothing until `schedule_resume`."""
+        return await self._ask(exchanges.schedule_act(schedule_id, "pause"))
+
+    async def schedule_resume(self, schedule_id: str) -> Schedule:
+        """Go on with the next run; what passed meanwhile is not made up for."""
+        return await self._ask(exchanges.schedule_act(schedule_id, "resume"))
+
+    async def schedule_remove(self, schedule_id: str) -> None:
+        """Remove a schedule; what it has sent goes on."""
+        await self._ask(exchanges.schedule_remove(schedule_id))
+
+    # The host
 
     async def status(self) -> HostStatus:
         """How the host is."""

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar, cast
 
 from antiphon.client.errors import UnexpectedAnswer
-from antiphon.core.words import Delivery, MessageState, Origin, SessionStatus, Substitute, TurnState
+from antiphon.core.words import Delivery as DeliveredAs
+from antiphon.core.words import MessageState, Origin, SessionStatus, Substitute, TurnState
 
 Json = dict[str, Any]
 D = TypeVar("D", bound="Document")
@@ -103,7 +104,7 @@ class Receipt(Outcome):
     state: MessageState
     reply: str | None
     when_busy: str
-    delivered_as: Delivery | None
+    delivered_as: DeliveredAs | None
     position: int | None
     waiting_for: str | None
     accepted_at: str
@@ -255,6 +256,86 @@ class SignInLink(Document):
     __slots__ = ()
     path: str
     expires_at: str
+
+
+class Webhook(Document):
+    """Somebody who is told of ends; `state` is `active` or `disabled`. `secret`, with which deliveries are signed, is
+    there only in the answer that made it."""
+
+    __slots__ = ()
+    id: str
+    url: str
+    events: list[str]
+    session_id: str | None
+    message_id: str | None
+    description: str | None
+    state: str
+    disabled_because: str | None
+    created_at: str
+    secret: str | None
+
+
+class Delivery(Document):
+    """An event on its way to a webhook; `state` is `pending`, `delivered` or `dead`. `id` is the `webhook-id` of every
+    try."""
+
+    __slots__ = ()
+    id: str
+    webhook_id: str
+    type: str
+    session_id: str
+    message_id: str | None
+    state: str
+    attempts: int
+    status: int | None
+    error: str | None
+    happened_at: str
+    next_at: str | None
+    settled_at: str | None
+
+
+class Retried(Document):
+    """How many dead deliveries are tried again."""
+
+    __slots__ = ()
+    retried: int
+
+
+class Run(Document):
+    """What became of a run of a schedule: `sent`, `missed`, `overlapped` or `refused`."""
+
+    __slots__ = ()
+    due_at: str
+    at: str
+    outcome: str
+    message_id: str | None
+    detail: str | None
+
+
+class Schedule(Document):
+    """A message that is sent again and again; `state` is `active` or `paused`."""
+
+    __slots__ = ()
+    id: str
+    session: str
+    text: str
+    cron: str
+    time_zone: str
+    missed: str
+    overlap: str
+    when_busy: str | None
+    agent: str | None
+    state: str
+    next_runs: list[str]
+    sent: int
+    skipped: int
+    created_at: str
+
+    @property
+    def last_run(self) -> Run | None:
+        """What became of the last run."""
+        run = self.document.get("last_run")
+        return Run.read(run) if run else None
 
 
 class HostStatus(Document):

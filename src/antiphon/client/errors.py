@@ -115,6 +115,12 @@ class PermissionAnswered(Refused):
     CODE = "permission_answered"
 
 
+class DeliveryNotDead(Refused):
+    """The delivery was made, or is still tried."""
+
+    CODE = "delivery_not_dead"
+
+
 class PreconditionFailed(Refused):
     """`if_match` named a revision that is no longer the current one."""
 
@@ -159,6 +165,18 @@ class PermissionNotFound(NotFound):
 
 class TokenNotFound(NotFound):
     CODE = "token_not_found"
+
+
+class WebhookNotFound(NotFound):
+    CODE = "webhook_not_found"
+
+
+class DeliveryNotFound(NotFound):
+    CODE = "delivery_not_found"
+
+
+class ScheduleNotFound(NotFound):
+    CODE = "schedule_not_found"
 
 
 class NotAllowed(ApiError):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from antiphon.client.documents import (
     Agent,
     Cancelled,
+    Delivery,
     Document,
     Event,
     HostStatus,
@@ -14,10 +15,13 @@ from antiphon.client.documents import (
     Page,
     Permission,
     Receipt,
+    Retried,
+    Schedule,
     Session,
     SignInLink,
     Token,
     Turn,
+    Webhook,
     page_of,
 )
 from antiphon.client.wire import EVENT_STREAM, Exchange, Request, encoded, query, quoted
@@ -238,6 +242,74 @@ def token_revoke(token_id: str) -> Exchange[None]:
 def sign_in_link() -> Exchange[SignInLink]:
     """Make a link that signs a browser in. One that is lost on the way harms nobody."""
     return Exchange(_post("/v1/sign-in-links", None, repeatable=True), SignInLink.read)
+
+
+# Webhooks and schedules
+
+
+def webhook_add(body: Json) -> Exchange[Webhook]:
+    """Have a URL told of ends."""
+    return Exchange(_post("/v1/webhooks", body), Webhook.read)
+
+
+def webhooks(fields: Mapping[str, Any]) -> Exchange[Page[Webhook]]:
+    """A page of webhooks, oldest first."""
+    return Exchange(_get("/v1/webhooks" + query(fields)), page_of(Webhook))
+
+
+def webhook_act(webhook_id: str, verb: str) -> Exchange[Webhook]:
+    """`enable` a webhook."""
+    return Exchange(_post(f"/v1/webhooks/{quoted(webhook_id)}/{verb}", None, repeatable=True), Webhook.read)
+
+
+def webhook_remove(webhook_id: str) -> Exchange[None]:
+    """Remove a webhook."""
+    return Exchange(Request("DELETE", f"/v1/webhooks/{quoted(webhook_id)}"), _nothing)
+
+
+def webhook_retry(webhook_id: str) -> Exchange[Retried]:
+    """Try every dead delivery of a webhook again."""
+    return Exchange(_post(f"/v1/webhooks/{quoted(webhook_id)}/retry", None), Retried.read)
+
+
+def deliveries(fields: Mapping[str, Any]) -> Exchange[Page[Delivery]]:
+    """A page of deliveries, newest first."""
+    return Exchange(_get("/v1/deliveries" + query(fields)), page_of(Delivery))
+
+
+def delivery_retry(delivery_id: str) -> Exchange[Retried]:
+    """Try a dead delivery again."""
+    return Exchange(_post(f"/v1/deliveries/{quoted(delivery_id)}/retry", None), Retried.read)
+
+
+def message_webhook(message_id: str, body: Json) -> Exchange[Webhook]:
+    """Send a message's receipt on. Asking again is the same request."""
+    return Exchange(_post(f"/v1/messages/{quoted(message_id)}/webhook", body, repeatable=True), Webhook.read)
+
+
+def schedule_add(body: Json) -> Exchange[Schedule]:
+    """Send a message again and again."""
+    return Exchange(_post("/v1/schedules", body), Schedule.read)
+
+
+def schedules(fields: Mapping[str, Any]) -> Exchange[Page[Schedule]]:
+    """A page of schedules, oldest first."""
+    return Exchange(_get("/v1/schedules" + query(fields)), page_of(Schedule))
+
+
+def schedule(schedule_id: str) -> Exchange[Schedule]:
+    """A schedule."""
+    return Exchange(_get(f"/v1/schedules/{quoted(schedule_id)}"), Schedule.read)
+
+
+def schedule_act(schedule_id: str, verb: str) -> Exchange[Schedule]:
+    """`pause` or `resume` a schedule."""
+    return Exchange(_post(f"/v1/schedules/{quoted(schedule_id)}/{verb}", None, repeatable=True), Schedule.read)
+
+
+def schedule_remove(schedule_id: str) -> Exchange[None]:
+    """Remove a schedule."""
+    return Exchange(Request("DELETE", f"/v1/schedules/{quoted(schedule_id)}"), _nothing)
 
 
 def status() -> Exchange[HostStatus]:
