@@ -149,7 +149,7 @@ def test_cancels_a_failure_a_steer_and_permissions_from_outside(quiet_host: Host
 
 
 def test_a_question_that_nobody_answers_is_answered_by_policy(quiet_host: Host, model: Model) -> None:
-    """hermes-agent#108488."""
+    """hermes-agent#108488"""
     host = quiet_host.start(*configure(quiet_host, model, deadline_s=1))
     session_id = host.session(agent="chat")
     done = host.cli("session", "message", session_id, '[[tool lab__touch {"text": "x"}]] [[output]]', seconds=SECONDS)

@@ -53,7 +53,7 @@ async def test_a_line_of_ten_megabytes_is_heard(endpoint: FaultyEndpoint, faulty
 
 
 async def test_a_line_over_the_limit_fails_its_turn_and_not_the_session(endpoint: FaultyEndpoint, faulty: Desk) -> None:
-    """claude-agent-sdk-python#98, and ACP python-sdk#27 for a long line and a short one after it."""
+    """claude-agent-sdk-python#98, ACP python-sdk#27"""
     endpoint.answers += [
         Answer(pieces=(text("short"), text("y" * 70_000), text("y" * 200_000), STOP, DONE)),
         Answer(pieces=(text("a"), b"x" * 200_000), end="stall"),
@@ -66,7 +66,7 @@ async def test_a_line_over_the_limit_fails_its_turn_and_not_the_session(endpoint
 
 
 async def test_bytes_that_are_not_utf8_are_shown_as_such(endpoint: FaultyEndpoint, faulty: Desk) -> None:
-    """claude-agent-sdk-python#550."""
+    """claude-agent-sdk-python#550"""
     bad = text("one @ two").replace(b"@", b"\xff\xfe")
     endpoint.answers += [Answer(pieces=(b"\xff\xfe\n\n", bad, text("!"), STOP, DONE))]
     assert await answered(await faulty.open()) == "one \ufffd\ufffd two!"
@@ -253,7 +253,7 @@ async def test_a_model_that_never_stops_calling_tools_fails_its_turn(endpoint: F
 
 
 async def test_a_cancel_ends_a_turn_at_once_whatever_the_server_does(endpoint: FaultyEndpoint, faulty: Desk) -> None:
-    """openclaw#50145: what was cancelled before a word was said has no answer."""
+    """openclaw#50145"""
     endpoint.answers += [Answer(end="stall"), Answer(pieces=(text("one"),), end="stall"), good("fine")]
     talk = await faulty.open()
     for number in (1, 2):

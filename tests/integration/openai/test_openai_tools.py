@@ -68,7 +68,7 @@ async def test_a_tool_that_never_answers_fails_in_time_and_its_server_is_started
 
 
 async def test_a_cancel_does_not_wait_for_a_tool(desk: Desk) -> None:
-    """openclaw#14228: a tool that ignores the abort."""
+    """openclaw#14228"""
     talk = await with_lab(desk)
 
     async def cancel(turn_id: str) -> None:
@@ -85,7 +85,7 @@ async def test_a_cancel_does_not_wait_for_a_tool(desk: Desk) -> None:
 async def test_a_kill_in_the_middle_of_a_tool_leaves_nothing_running_and_a_conversation_that_goes_on(
     desk: Desk, model: ModelServer
 ) -> None:
-    """openclaw#106781: a transcript that ends in a call without a result."""
+    """openclaw#106781, claude-agent-sdk-typescript#142"""
     talk = await with_lab(desk)
     _, pids = await talk.turn("[[tool lab__spawn]] [[output]]")
     await talk.say("[[say on it]] [[tool lab__hang]] never")
