@@ -17,6 +17,8 @@ import msgspec
 from antiphon.agents.claude.options import ClaudeOptions
 from antiphon.agents.codex.options import CodexOptions
 from antiphon.agents.command.options import CommandOptions
+from antiphon.agents.local.options import LocalOptions
+from antiphon.agents.openai.options import McpServer, OpenAIOptions
 from antiphon.cli.exits import exit_code
 from antiphon.cli.grammar import Command, Option
 from antiphon.cli.helping import ENVIRONMENT, usage
@@ -127,14 +129,21 @@ def settings() -> str:
 
 def options() -> str:
     """Every option of the adapters that have options."""
-    kinds = {"command": CommandOptions, "claude": ClaudeOptions, "codex": CodexOptions}
-    parts = [table((f'`adapter = "{name}"`', "default", "means"), attributes(kind)) for name, kind in kinds.items()]
-    return "\n\n".join(parts)
+    kinds = {
+        '`adapter = "command"`': CommandOptions,
+        '`adapter = "claude"`': ClaudeOptions,
+        '`adapter = "codex"`': CodexOptions,
+        '`adapter = "openai"`': OpenAIOptions,
+        '`adapter = "local"`': LocalOptions,
+        "`[agents.NAME.mcp.SERVER]`": McpServer,
+    }
+    return "\n\n".join(table((head, "default", "means"), attributes(kind)) for head, kind in kinds.items())
 
 
 def attributes(kind: type[msgspec.Struct]) -> Iterable[tuple[str, str, str]]:
     """The fields of a table of the configuration: name, default, and what its docstring says."""
-    meanings = dict(re.findall(r"^    (\w+): (.*(?:\n        .*)*)", inspect.getdoc(kind) or "", re.MULTILINE))
+    prose = "\n".join(inspect.cleandoc(each.__doc__ or "") for each in kind.__mro__ if issubclass(each, msgspec.Struct))
+    meanings = dict(re.findall(r"^    (\w+): (.*(?:\n        .*)*)", prose, re.MULTILINE))
     for field in msgspec.structs.fields(kind):
         if field.name != "adapter":
             made = None if field.default_factory is msgspec.NODEFAULT else field.default_factory()

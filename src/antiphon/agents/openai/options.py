@@ -54,8 +54,7 @@ class ChatOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         mcp_start_timeout_s: How long an MCP server may take to start. Without it the conversation goes on.
         tool_timeout_s: How long a call of a tool may take.
         silence_s: How long the model may take for the next piece of its answer, until its turn fails.
-        line_limit: Bytes of a line from the model's server, and of a line between antiphon and this agent's process; a
-            longer one fails its turn.
+        line_limit: Bytes of a line from the model's server; a longer one fails its turn.
     """
 
     system_prompt: str | None = None
