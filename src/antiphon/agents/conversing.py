@@ -90,6 +90,7 @@ class RunningConversation(Generic[Talk]):
         self._changed = asyncio.Event()
         """Something was said, or something that was said was read."""
         self._closing = False
+        self._deaf: asyncio.TimerHandle | None = None
         self._reader = asyncio.get_running_loop().create_task(self._read(), name=f"agent reader: {program}")
 
     @property
@@ -148,13 +149,18 @@ class RunningConversation(Generic[Talk]):
         """Send what the conversation wants sent, and have read what it wants said."""
         outbox, self._conversation.outbox = self._conversation.outbox, []
         sent = sum(self._process.write_line(line) for line in outbox)
-        if sent < len(outbox) and self._process.pid is not None and not self._closing:
-            self._conversation.broken = f"{self._program} does not read what it is told."
-            self._reader.cancel()
+        if sent < len(outbox) and self._process.pid is not None and not self._closing and self._deaf is None:
+            # Most often it is just ending: then what it said before is still to be read.
+            self._deaf = asyncio.get_running_loop().call_later(LAST_WORDS_S, self._give_up)
         self.heard()
         self._unread.extend(self._conversation.said)
         self._conversation.said.clear()
         self._changed.set()
+
+    def _give_up(self) -> None:
+        """It lives on, and something that it was told is lost."""
+        self._conversation.broken = f"{self._program} does not read what it is told."
+        self._reader.cancel()
 
     async def _read(self) -> None:
         """Read until the end, which is told in any case."""
@@ -164,6 +170,8 @@ class RunningConversation(Generic[Talk]):
         except Exception:
             log.exception("the reader failed", extra={"action": "agent_reader_failed", "agent": self._program})
         finally:
+            if self._deaf is not None:
+                self._deaf.cancel()
             self.over()
             await self._finish("protocol" if self._conversation.broken else reason)
 

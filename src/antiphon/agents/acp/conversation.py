@@ -174,6 +174,9 @@ class Conversation:
                 stop_reason = "cancelled"
             else:
                 problem = troubles.failed(login or troubles.told(error.fault))
+        if turn.stopping and not turn.acted and stop_reason == "end_turn":
+            # opencode, cancelled before it has begun, answers with the stop and the usage of the turn before.
+            stop_reason, spent = "cancelled", None
         self._end(turn, stop_reason, problem, spent)
 
     def _end(self, turn: Turn, stop_reason: str, problem: Problem | None, spent: protocol.TokenCounts | None) -> None:
