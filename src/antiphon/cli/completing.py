@@ -12,7 +12,7 @@ from antiphon.cli.table import COMMANDS, GLOBALS, GROUPS
 
 Offer = tuple[str, str]
 Asked = Callable[[str], Iterable[str]]
-"""The names of the `session`s or `agent`s that a running host knows."""
+"""The names of the `session`s, `agent`s, `webhook`s or `schedule`s that a running host knows."""
 
 
 class _Typed(NamedTuple):

@@ -14,7 +14,7 @@ class Option(NamedTuple):
     """An option such as `--title T`.
 
     `kind` is `flag` for one without a value, else what its value must be. `many` may be given again. `completes` says
-    what a shell can offer for the value: `file`, `dir`, `session` or `agent`.
+    what a shell can offer for the value: `file`, `dir`, `session`, `agent`, `webhook` or `schedule`.
     """
 
     name: str

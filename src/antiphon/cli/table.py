@@ -1,5 +1,6 @@
 """Every command of antiphon, in the order in which help shows them."""
 
+from antiphon.cli.errands import MESSAGE_WEBHOOK, SCHEDULES, WEBHOOKS
 from antiphon.cli.grammar import Argument, Command, Group, Option
 
 WHEN_BUSY = ("refuse", "queue", "steer", "collect", "interrupt", "rollback")
@@ -22,6 +23,8 @@ GROUPS = (
     Group("message", "Messages: read their receipts, wait for them, change or withdraw what waits."),
     Group("turn", "Turns: look at one, wait for it, cancel it."),
     Group("permission", "What agents ask a person."),
+    Group("webhook", "Who is told when messages and sessions end."),
+    Group("schedule", "Messages that are sent again and again."),
     Group("agent", "The agents that the host can run."),
     Group("token", "Tokens for other clients."),
 )
@@ -341,6 +344,7 @@ cancels the running turn, Ctrl+B leads to the board. Leaving, with Ctrl+Q, ends 
 Returns once its agent has stopped. A turn that answers other messages, too, goes on for them.""",
         examples=("antiphon message cancel msg_…",),
     ),
+    MESSAGE_WEBHOOK,
     Command(("turn", "show"), "Show a turn.", "turn:show", (_TURN,), examples=("antiphon turn show turn_…",)),
     Command(
         ("turn", "wait"),
@@ -390,6 +394,8 @@ Returns once its agent has stopped. A turn that answers other messages, too, goe
         (_CHOICE, _NOTE),
         examples=("antiphon permission deny perm_… --note 'Use the staging database'",),
     ),
+    *WEBHOOKS,
+    *SCHEDULES,
     Command(
         ("agent", "list"),
         "List the agents, and whether the host can run them.",

@@ -89,6 +89,10 @@ def complete(context: Context, words: Sequence[str]) -> int:
             with context.client() as client:
                 if kind == "agent":
                     return [agent.name for agent in client.agents()]
+                if kind == "webhook":
+                    return [webhook.id for webhook in client.webhooks()]
+                if kind == "schedule":
+                    return [schedule.id for schedule in client.schedules()]
                 return [session.ref for session in client.sessions(limit=LIMIT)]
         except ClientError:
             return []
