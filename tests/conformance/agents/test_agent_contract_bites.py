@@ -129,6 +129,7 @@ BROKEN: list[tuple[type[Broken], Callable[[Peer], Awaitable[None]]]] = [
     (SaysEverythingForTheLastTurn, suite.test_each_answer_belongs_to_its_own_prompt),
     (CancelsWhateverRuns, suite.test_a_cancel_names_its_turn_and_hits_no_other),
     (IsDeafToCancels, suite.test_a_cancelled_turn_ends_and_the_next_prompt_is_answered),
+    (IsDeafToCancels, suite.test_a_turn_is_interrupted_in_its_process_by_who_declares_it_and_by_nobody_else),
     (AllowsEverything, suite.test_the_agent_is_told_whether_it_may),
     (ComplainsWhenDead, suite.test_every_call_after_its_death_does_nothing),
     (NeverCloses, suite.test_closing_ends_it_whatever_it_does),
@@ -160,6 +161,23 @@ async def test_the_suite_finds_who_declares_what_it_does_not_do(lacking: str, te
     peer = replace(peer_of(agent, tmp_path), agent=Pretender(agent, lacking))
     with pytest.raises(AssertionError):
         await test(peer)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "test"),
+    [
+        ("permissions", suite.test_who_does_not_declare_that_it_asks_never_asks),
+        ("interrupt", suite.test_a_turn_is_interrupted_in_its_process_by_who_declares_it_and_by_nobody_else),
+        ("usage", suite.test_usage_is_told_by_who_declares_it_and_by_nobody_else),
+    ],
+)
+async def test_the_suite_finds_who_does_what_it_does_not_declare(hidden: str, test: Any, tmp_path: Path):
+    agent = of(Broken)
+    modest = Pretender(agent, "nothing")
+    declared: dict[str, Any] = {name: name != hidden for name in agent.capabilities.__struct_fields__}
+    modest.capabilities = Capabilities(**declared)
+    with pytest.raises(AssertionError):
+        await test(replace(peer_of(agent, tmp_path), agent=modest))
 
 
 class Pretender:

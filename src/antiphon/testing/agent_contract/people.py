@@ -106,13 +106,47 @@ class PeopleContract(Suite):
             await talk.ask("turn_2", peer.says("birch"))
             assert "birch" in talk.reply("turn_2")
 
+    async def test_who_does_not_declare_that_it_asks_never_asks(self, peer: Peer) -> None:
+        asks = staged(peer.asks, "ask")
+        if peer.agent.capabilities.permissions:
+            pytest.skip("this agent asks")
+        async with self.conversation(peer) as talk:
+            await talk.ask("turn_1", asks("may I fell the maple"))
+            assert not talk.all(Asked)
+
     def asking(self, peer: Peer) -> Callable[[str], str]:
         """How to make an agent ask that does ask."""
         if not peer.agent.capabilities.permissions:
             pytest.skip("this agent does not ask")
         return staged(peer.asks, "ask")
 
-    # Resumption and usage
+    # Interruption, resumption, forgetting, usage
+
+    async def test_a_turn_is_interrupted_in_its_process_by_who_declares_it_and_by_nobody_else(self, peer: Peer) -> None:
+        holds = staged(peer.holds, "hold")
+        async with self.conversation(peer) as talk:
+            await talk.prompt("turn_1", holds("gate", "maple"))
+            await talk.within(talk.agent.cancel("turn_1"))
+            if not peer.agent.capabilities.interrupt:
+                peer.release("gate")
+            ended = await talk.ended("turn_1")
+            assert ended.cancelled == peer.agent.capabilities.interrupt
+            assert not talk.all(Exited), "a cancel is no end of the agent"
+            await talk.ask("turn_2", peer.says("birch"))
+            assert "birch" in talk.reply("turn_2")
+
+    async def test_who_declares_that_it_forgets_a_cancelled_turn_forgets_it(self, peer: Peer) -> None:
+        holds, recalls = staged(peer.holds, "hold"), staged(peer.recalls, "recall")
+        if not peer.agent.capabilities.rollback:
+            pytest.skip("this agent forgets nothing")
+        async with self.conversation(peer) as talk:
+            await talk.ask("turn_1", peer.says("maple"))
+            await talk.prompt("turn_2", holds("gate", "splinters"))
+            await talk.within(talk.agent.cancel("turn_2"))
+            await talk.ended("turn_2")
+            await talk.ask("turn_3", recalls())
+            assert "maple" in talk.reply("turn_3")
+            assert "splinters" not in talk.reply("turn_3")
 
     async def test_a_conversation_goes_on_in_a_new_process(self, peer: Peer) -> None:
         if not peer.agent.capabilities.resume:
