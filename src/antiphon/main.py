@@ -34,6 +34,8 @@ from antiphon.telemetry.metrics import Metrics
 
 log = logging.getLogger("antiphon")
 
+LAST_PORT = "port"
+"""The file in the data directory that remembers it."""
 REQUEST_GRACE_S = 2.0
 
 
@@ -129,7 +131,10 @@ async def _live(options: ServeOptions, host: Host, errands: Errands, server: Ser
             async with asyncio.TaskGroup() as group:
                 group.create_task(_served(server, sock, stopping))
                 await server.started()
-                url = f"http://{_address(options.host)}:{sock.getsockname()[1]}"
+                port = sock.getsockname()[1]
+                url = f"http://{_address(options.host)}:{port}"
+                with contextlib.suppress(OSError):  # it is a convenience, and the store tells of a full disk
+                    (options.data_dir / LAST_PORT).write_text(str(port))
                 _announce(ready, {"url": url, "pid": os.getpid(), "token": token, "version": __version__})
                 log.info("serving", extra={"action": "serving", "pid": os.getpid(), "version": __version__})
                 _say(f"antiphon {__version__} serves at {url}")
@@ -239,18 +244,38 @@ def _workspace(data_dir: Path, session_id: str) -> str:
 
 
 def _bound(options: ServeOptions) -> socket.socket:
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """The socket to serve on. One that may be any is that of the last time, so that pages go on."""
+    last = _last_port(options.data_dir) if options.port == 0 else 0
+    if last:
+        with contextlib.suppress(OSError):
+            return _listening(options.host, last)
     try:
-        sock.bind((options.host, options.port))
-        sock.listen(2048)
+        return _listening(options.host, options.port)
     except OSError as error:
-        sock.close()
         where = f"{options.host}:{options.port}"
         raise CannotServe(f"Can't listen on {where}: {error.strerror}. Choose another --port, or 0.") from error
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+        sock.listen(2048)
+    except OSError:
+        sock.close()
+        raise
     sock.setblocking(False)
     return sock
+
+
+def _last_port(data_dir: Path) -> int:
+    """The port of the last time; 0 where none is known."""
+    try:
+        port = int((data_dir / LAST_PORT).read_text())
+    except (OSError, ValueError):
+        return 0
+    return port if 0 < port < 1 << 16 else 0
 
 
 def _address(host: str) -> str:

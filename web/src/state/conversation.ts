@@ -85,8 +85,6 @@ export interface Turn {
   /** Its beginning is among the events that were read. */
   whole: boolean;
   sequence: number;
-  /** Raised by every change, so that a view can tell whether it is up to date. */
-  version: number;
 }
 
 export interface Mark {
@@ -107,14 +105,18 @@ export type Item = Turn | Mark | Apart;
 
 export const sequenceOf = (cursor: string): number => Number(cursor.slice(cursor.lastIndexOf(":") + 1));
 
-/** All that is known of a conversation. It is changed in place; `version` tells that it was. */
+/**
+ * All that is known of a conversation. Its lists are changed in place, and `version` tells that they were; a turn, a piece
+ * or a message that changes is replaced by another one, so that views see by identity what is new.
+ */
 export class Conversation {
   items: Item[] = [];
   messages = new Map<string, Message>();
   /** The ids of what waits, in order. */
   queue: string[] = [];
   version = 0;
-  private turns = new Map<string, Turn>();
+  /** By id, where a turn stands among the items. */
+  private places = new Map<string, number>();
 
   /** The turn that runs, if one does. */
   get running(): Turn | null {
@@ -159,7 +161,7 @@ export class Conversation {
     if (event.type === "message.accepted" && known === undefined) {
       this.messages.set(event.message_id, messageOf(event));
     } else if (event.type === "message.edited" && known !== undefined && known.sequence < sequenceOf(event.cursor)) {
-      edit(known, event);
+      this.change(known.id, edited(event));
     }
     this.version += 1;
   }
@@ -175,42 +177,46 @@ export class Conversation {
     this.queue.splice(place, 0, message.id);
   }
 
+  private change(id: string, changes: Partial<Message>): void {
+    const message = this.messages.get(id);
+    if (message) this.messages.set(id, { ...message, ...changes });
+  }
+
   private aboutMessage(event: Event): void {
     const id = event.message_id ?? "";
-    const message = this.messages.get(id);
     switch (event.type) {
       case "message.edited":
-        if (message) edit(message, event);
+        this.change(id, edited(event));
         break;
       case "message.requeued":
         this.queue = [id, ...this.queue.filter((each) => each !== id)];
-        if (message) Object.assign(message, { state: "queued", resumed: true });
+        this.change(id, { state: "queued", resumed: true });
         break;
       case "message.ended":
-        this.ended(event, id, message);
+        this.ended(event, id);
         break;
       case "turn.steer_requested":
-        if (message) message.steering = true;
+        this.change(id, { steering: true });
         break;
       case "turn.steered":
-        this.steered(event, id, message);
+        this.steered(event, id);
         break;
       case "turn.steer_declined":
-        if (message) Object.assign(message, { steering: false, declined: true });
+        this.change(id, { steering: false, declined: true });
         break;
     }
   }
 
-  private ended(event: Event, id: string, message: Message | undefined): void {
+  private ended(event: Event, id: string): void {
     const waited = this.queue.includes(id);
     this.queue = this.queue.filter((each) => each !== id);
-    if (message) Object.assign(message, { state: event.data.state, error: event.data.error ?? null, steering: false });
+    this.change(id, { state: event.data.state, error: event.data.error ?? null, steering: false });
     if (waited) this.items.push({ kind: "apart", message: id, sequence: sequenceOf(event.cursor) });
   }
 
-  private steered(event: Event, id: string, message: Message | undefined): void {
+  private steered(event: Event, id: string): void {
     this.queue = this.queue.filter((each) => each !== id);
-    if (message) Object.assign(message, { state: "running", steering: false });
+    this.change(id, { state: "running", steering: false });
     const turn = this.turn(event);
     turn.pieces.push({ kind: "steered", message: id, from: event.at });
   }
@@ -261,23 +267,18 @@ export class Conversation {
     turn.delivered = event.data.delivered_as ?? "turn";
     turn.whole = true;
     this.queue = this.queue.filter((id) => !turn.messages.includes(id));
-    for (const id of turn.messages) {
-      const message = this.messages.get(id);
-      if (message) message.state = "running";
-    }
+    for (const id of turn.messages) this.change(id, { state: "running" });
   }
 
-  /** The turn that an event is about; a new one if its beginning was not read. */
+  /** The turn that an event is about, anew, to be changed; one of which nothing is known if its start was not read. */
   private turn(event: Event): Turn {
     const id = event.turn_id ?? "";
-    let turn = this.turns.get(id);
-    if (turn === undefined) {
-      turn = newTurn(id, event);
-      this.turns.set(id, turn);
-      this.items.push(turn);
-    }
+    const place = this.places.get(id) ?? this.items.length;
+    const known = this.items[place];
+    const turn = known?.kind === "turn" ? { ...known, pieces: [...known.pieces] } : newTurn(id, event);
+    this.places.set(id, place);
+    this.items[place] = turn;
     if (event.type !== "turn.started" && event.type !== "turn.ended" && event.type !== "turn.stalled") turn.stalled = null;
-    turn.version += 1;
     return turn;
   }
 }
@@ -300,7 +301,6 @@ function newTurn(id: string, event: Event): Turn {
     rolledBack: false,
     whole: false,
     sequence: sequenceOf(event.cursor),
-    version: 0,
   };
 }
 
@@ -324,10 +324,10 @@ function messageOf(event: Event): Message {
   };
 }
 
-function edit(message: Message, event: Event): void {
+function edited(event: Event): Partial<Message> {
   const large = largeOf(event.data);
-  if (large || event.data.text !== undefined) Object.assign(message, { text: large ? "" : event.data.text, large });
-  if (event.data.when_busy) message.mode = event.data.when_busy;
+  const { text, when_busy } = event.data;
+  return { ...(large || text !== undefined ? { text: large ? "" : text, large } : {}), ...(when_busy ? { mode: when_busy } : {}) };
 }
 
 function largeOf(data: { ref?: unknown; bytes?: unknown }): Large | null {
@@ -337,8 +337,7 @@ function largeOf(data: { ref?: unknown; bytes?: unknown }): Large | null {
 function say(turn: Turn, kind: "text" | "thought", event: Event): void {
   const last = turn.pieces.at(-1);
   if (last?.kind === kind) {
-    last.text += event.data.text;
-    last.to = event.at;
+    turn.pieces[turn.pieces.length - 1] = { ...last, text: last.text + event.data.text, to: event.at };
   } else {
     turn.pieces.push({ kind, text: event.data.text ?? "", from: event.at, to: event.at });
   }
@@ -365,10 +364,13 @@ function endTool(turn: Turn, event: Event): void {
   const open = turn.pieces.filter((piece): piece is Tool => piece.kind === "tool" && piece.outcome === null);
   const tool = open.find((piece) => piece.id === event.data.tool_id) ?? (large ? open[0] : undefined);
   if (!tool) return;
-  tool.outcome = large ? "completed" : event.data.outcome;
-  tool.output = event.data.output;
-  tool.large = large ?? tool.large;
-  tool.to = event.at;
+  turn.pieces[turn.pieces.indexOf(tool)] = {
+    ...tool,
+    outcome: large ? "completed" : event.data.outcome,
+    output: event.data.output,
+    large: large ?? tool.large,
+    to: event.at,
+  };
 }
 
 function askedOf(event: Event): Asked {
@@ -391,9 +393,12 @@ function askedOf(event: Event): Asked {
 function answer(turn: Turn, event: Event): void {
   const asked = turn.pieces.find((piece) => piece.kind === "asked" && piece.id === event.data.permission_id);
   if (asked?.kind !== "asked") return;
-  asked.state = event.type === "permission.expired" ? "expired" : event.data.decision;
-  asked.note = event.data.note ?? null;
-  asked.by = event.data.by ?? null;
-  asked.option = event.data.option_id ?? null;
-  asked.to = event.at;
+  turn.pieces[turn.pieces.indexOf(asked)] = {
+    ...asked,
+    state: event.type === "permission.expired" ? "expired" : event.data.decision,
+    note: event.data.note ?? null,
+    by: event.data.by ?? null,
+    option: event.data.option_id ?? null,
+    to: event.at,
+  };
 }

@@ -12,6 +12,8 @@ import { ago, full, visible } from "../text";
 import { NewSession } from "./NewSession";
 import { StatusIcon, STATUS_WORDS } from "./parts";
 
+/** Statuses that the heading of their group tells already. */
+const TOLD_BY_GROUP = new Set(["asking", "stalled", "errored", "running", "idle"]);
 const FIRST_ROWS = 100;
 const SEARCH_MS = 250;
 
@@ -27,8 +29,11 @@ export function Board({ now }: { now: number }) {
           antiphon
         </a>
         <NotificationSwitch />
-        <button type="button" class="primary" onClick={() => (starting.value = true)}>
-          New session
+        <button type="button" class="new" onClick={() => (starting.value = true)}>
+          <svg viewBox="0 0 16 16" aria-hidden="true" class="icon outline">
+            <path d="M8 3v10M3 8h10" />
+          </svg>
+          New<span class="hidden"> session</span>
         </button>
       </header>
       <Filters />
@@ -204,7 +209,7 @@ const Row = memo(function Row({ session, open, unread, age }: RowProps) {
           {age}
         </time>
         <span class="row-more">
-          <span class="status-word">{STATUS_WORDS[session.status]}</span>
+          <span class={TOLD_BY_GROUP.has(session.status) ? "hidden" : ""}>{STATUS_WORDS[session.status]}</span>
           <span>{visible(session.agent)}</span>
           {folder && <span class="folder">{visible(folder)}</span>}
           {session.queued > 0 && <span>{session.queued} waiting</span>}

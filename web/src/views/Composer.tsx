@@ -16,6 +16,7 @@ const fingers = matchMedia("(pointer: coarse)");
 interface Props {
   session: Session;
   running: Turn | null;
+  version: number;
   onSent: () => void;
 }
 

@@ -13,6 +13,7 @@ interface Props {
   sessionId: string;
   conversation: Conversation;
   receipts: ReadonlyMap<string, Receipt>;
+  version: number;
 }
 
 export function Queue({ sessionId, conversation, receipts }: Props) {
@@ -66,6 +67,9 @@ export function Queue({ sessionId, conversation, receipts }: Props) {
   );
 }
 
+/** Why something waits, without the ids that a person here has no use for. */
+const plainly = (why: string): string => visible(why.replace(/\b(?:the )?turn turn_\w+/, "the running turn").replace(/\bmsg_\w+/, "another one"));
+
 interface WaitingProps {
   id: string;
   message: Message | undefined;
@@ -95,7 +99,7 @@ function Waiting({ id, message, receipt, first, last, busy, onMove, onWithdraw }
             <span>{mode ? MODES[mode].short : ""}</span>
             {message?.steering && <span>handed to the agent</span>}
             {message?.declined && <span>not taken in</span>}
-            {receipt?.waiting_for && first && <span class="waits-for">waits for {visible(receipt.waiting_for)}</span>}
+            {receipt?.waiting_for && first && <span class="waits-for">waits for {plainly(receipt.waiting_for)}</span>}
           </div>
           <div class="queued-does">
             <Do does="up" label={`Move up${about}`} disabled={first || busy} onClick={() => onMove(-1)} path="M8 13V3M4 7l4-4 4 4" />

@@ -31,7 +31,8 @@ export function Session({ id }: { id: string }) {
 function Opened({ open }: { open: OpenSession }) {
   const session = open.session.value;
   const conversation = open.conversation.value;
-  open.version.value; // shown anew when it changes
+  // A conversation's lists change in place. Whatever shows them takes the version too, so as to be shown anew.
+  const version = open.version.value;
   const running = conversation.running;
   const heading = useRef<HTMLHeadingElement>(null);
   const scroll = useScroll(open);
@@ -71,7 +72,7 @@ function Opened({ open }: { open: OpenSession }) {
             <p class="hint">Nothing was said here yet.</p>
           )}
           {conversation.items.map((item) => (
-            <ItemView key={`${item.kind}${item.kind === "turn" ? item.id : item.sequence}`} item={item} open={open} />
+            <ItemView key={`${item.kind}${item.kind === "turn" ? item.id : item.sequence}`} item={item} open={open} version={version} />
           ))}
         </div>
       </div>
@@ -84,18 +85,18 @@ function Opened({ open }: { open: OpenSession }) {
         </button>
       )}
       <div class="bottom">
-        <Queue sessionId={session.id} conversation={conversation} receipts={open.receipts.value} />
+        <Queue sessionId={session.id} conversation={conversation} receipts={open.receipts.value} version={version} />
         {session.status === "stopped" ? (
           <Stopped session={session} />
         ) : (
-          <Composer key={session.id} session={session} running={running} onSent={scroll.toEnd} />
+          <Composer key={session.id} session={session} running={running} version={version} onSent={scroll.toEnd} />
         )}
       </div>
     </>
   );
 }
 
-function ItemView({ item, open }: { item: Item; open: OpenSession }) {
+function ItemView({ item, open }: { item: Item; open: OpenSession; version: number }) {
   const conversation = open.conversation.value;
   switch (item.kind) {
     case "turn":

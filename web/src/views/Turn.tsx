@@ -19,14 +19,14 @@ const RENDER_MS = 50;
 interface TurnProps {
   turn: TurnState;
   conversation: Conversation;
-  /** Changes whenever anything that is shown of the turn does. */
+  /** Changes whenever a message of the turn does. */
   stamp: string;
 }
 
 export const stampOf = (turn: TurnState, conversation: Conversation): string => {
   const steered = turn.pieces.filter((piece) => piece.kind === "steered").map((piece) => piece.message);
   const messages = [...turn.messages, ...steered].map((id) => conversation.messages.get(id));
-  return [turn.version, ...messages.map((message) => `${message?.state}${message?.text.length}`)].join();
+  return messages.map((message) => `${message?.state}${message?.text.length}`).join();
 };
 
 export const Turn = memo(
@@ -64,7 +64,7 @@ export function Bubble({ message, apart }: { message: Message | undefined; apart
       {message.large ? (
         <Fetched large={message.large} what="message" read={(event) => event.data.text} />
       ) : (
-        <LongText text={message.text} />
+        <Written text={message.text} />
       )}
       {message.files.length > 0 && (
         <ul class="files">
@@ -130,6 +130,12 @@ function Answer({ text, live }: { text: string; live: boolean }) {
       {tree}
     </div>
   );
+}
+
+/** What a person wrote: as it was typed, unless there is code in it. */
+function Written({ text }: { text: string }) {
+  const tree = useMemo(() => (text.includes("```") && text.length <= FORMATTED_MAX ? markdown(text) : null), [text]);
+  return tree ? <div class="said">{tree}</div> : <LongText text={text} />;
 }
 
 function LongText({ text }: { text: string }) {

@@ -1,0 +1,34 @@
+"""Debian's Chromium, driven by Playwright. Nothing is downloaded: the program is the one of this machine."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+WAIT_MS = 30_000
+
+
+def program() -> str | None:
+    """The browser to drive: $ANTIPHON_TEST_BROWSER, else one that is found; None where there is none."""
+    named = os.environ.get("ANTIPHON_TEST_BROWSER")
+    found = next((path for name in PROGRAMS if (path := shutil.which(name))), None)
+    return named or found or next((path for path in ("/usr/bin/chromium",) if Path(path).exists()), None)
+
+
+@contextmanager
+def running() -> Iterator[Browser]:
+    """A browser, closed in the end. While it runs, this thread can run no event loop of its own."""
+    path = program()
+    if path is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        try:
+            yield browser
+        finally:
+            browser.close()
