@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from antiphon.agents.catalogue import ADAPTERS, CONFIGURED, SAMPLES, build
 from antiphon.agents.claude.options import ClaudeOptions
 from antiphon.agents.codex.options import CodexOptions
 from antiphon.agents.command.options import CommandOptions
@@ -27,8 +28,10 @@ from antiphon.client import ApiError, Client
 from antiphon.config import HostTable
 from antiphon.core.events import EVENTS, Event
 from antiphon.core.table import NEW, TRANSITIONS
+from antiphon.host.settings import AgentSettings
 from antiphon.http.openapi import document
 from antiphon.http.problems import STATUSES, TITLES
+from antiphon.ports.agent import Capabilities
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -140,6 +143,21 @@ def options() -> str:
     return "\n\n".join(table((head, "default", "means"), attributes(kind)) for head, kind in kinds.items())
 
 
+def matrix() -> str:
+    """What each built-in adapter declares that it can do, as it is without further options."""
+    names = Capabilities.__struct_fields__
+    rows: list[tuple[str, ...]] = []
+    for name in sorted((*ADAPTERS, *CONFIGURED)):
+        can = build(name, name, dict(SAMPLES.get(name, {}))).capabilities
+        rows.append((f"`{name}`", *("yes" if getattr(can, field) else "" for field in names)))
+    return table(("adapter", *(f"`{field}`" for field in names)), rows)
+
+
+def agent_settings() -> str:
+    """What every agent may be set to, whatever drives it."""
+    return table(("`[agents.NAME]`", "default", "means"), attributes(AgentSettings))
+
+
 def attributes(kind: type[msgspec.Struct]) -> Iterable[tuple[str, str, str]]:
     """The fields of a table of the configuration: name, default, and what its docstring says."""
     prose = "\n".join(inspect.cleandoc(each.__doc__ or "") for each in kind.__mro__ if issubclass(each, msgspec.Struct))
@@ -195,10 +213,12 @@ def openapi() -> str:
 
 
 GENERATED: dict[str, Callable[[], str]] = {
+    "agent_settings": agent_settings,
     "client": client,
     "commands": commands,
     "decisions": decisions,
     "errors": errors,
+    "matrix": matrix,
     "events": events,
     "options": options,
     "promises": promises,

@@ -169,7 +169,7 @@ class RunningEcho:
             case ["tool_ended", turn_id, tool_id, output]:
                 yield ToolEnded(turn_id=turn_id, tool_id=tool_id, output=output)
             case ["ask", turn_id, request_id, question]:
-                yield Asked(turn_id=turn_id, request_id=request_id, question=question, options=OPTIONS)
+                yield Asked(turn_id=turn_id, request_id=request_id, question=question, tool="ask", options=OPTIONS)
             case ["steered", turn_id, message_id, outcome]:
                 if self._steers.pop(message_id, None):
                     yield Steered(turn_id=turn_id, message_id=message_id, taken=outcome == "taken")

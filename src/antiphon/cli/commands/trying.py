@@ -1,6 +1,7 @@
 """`antiphon agent check --loopback` and `--fault-lab`: an agent of this machine's configuration, without the host."""
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -50,6 +51,8 @@ def _try(context: Context, given: Given, name: str, check: Callable[[Any, Told],
     if table is None:
         return UNKNOWN
     collect_as_usual()
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a module of the current directory can be named, too
     steps: list[dict[str, str]] = []
 
     def told(outcome: Any) -> None:

@@ -1,7 +1,6 @@
 """`antiphon agent check --fault-lab`: the contract suite of agents with one agent, and what came of each test."""
 
 import asyncio
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,13 +22,9 @@ DETAIL_MAX = 4_000
 def check(name: str, adapter: str, options: Mapping[str, Any], told: Callable[[Outcome], object]) -> bool:
     """Put an agent through the suite. `told` hears of each test as it ends; the answer is whether none failed.
 
-    A module of the current directory can be named, too.
-
     Raises:
         UnknownAdapter: There is no such adapter, or it does not take the options.
     """
-    if "" not in sys.path:
-        sys.path.insert(0, "")
     missing = asyncio.run(build(adapter, name, dict(options)).missing())
     if missing is not None:
         told(Outcome("installed", "failed", missing))
