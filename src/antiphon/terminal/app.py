@@ -50,7 +50,7 @@ class Terminal(App[None]):
 
     def get_default_screen(self) -> Screen[None]:
         """The board, which is also below a session that was attached to."""
-        return BoardScreen(self._client, self._seen, self._view, wanted=self._wanted)
+        return BoardScreen(self._client, self._seen, self._open, wanted=self._wanted)
 
     def on_mount(self) -> None:
         """Show the session that was asked for; leave in good order when told to end."""
@@ -58,7 +58,7 @@ class Terminal(App[None]):
         for number in _LEAVE_AT:
             loop.add_signal_handler(number, self.exit, None, 128 + number)
         if self._ref is not None:
-            self.push_screen(self._view(self._ref))
+            self._open(self._ref)
 
     def on_unmount(self) -> None:
         """Keep what was seen."""
@@ -67,8 +67,8 @@ class Terminal(App[None]):
             loop.remove_signal_handler(number)
         self._seen.keep()
 
-    def _view(self, ref: str) -> Screen[None]:
-        return SessionScreen(self._client, ref, self._seen, mode=self._mode)
+    def _open(self, ref: str) -> None:
+        self.push_screen(SessionScreen(self._client, ref, self._seen, mode=self._mode))
 
 
 async def show(client: AsyncClient, *, ref: str | None = None, mode: str | None = None, wanted: str = "") -> int:

@@ -1,10 +1,10 @@
 """The board: all sessions, those first that need somebody."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 from rich.text import Text
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.coordinate import Coordinate
 from textual.screen import Screen
@@ -40,10 +40,10 @@ class BoardScreen(Screen[None]):
         Binding("q", "app.quit", show=False),
     ]
 
-    def __init__(self, client: AsyncClient, seen: Seen, view: Callable[[str], Screen[None]], *, wanted: str) -> None:
-        """Show the sessions that the filter line `wanted` asks for; `view` makes the view of one by its id."""
+    def __init__(self, client: AsyncClient, seen: Seen, choose: Callable[[str], None], *, wanted: str) -> None:
+        """Show the sessions that the filter line `wanted` asks for; `choose` is called with the id of one to open."""
         super().__init__()
-        self._view = view
+        self._choose = choose
         self._overview = Overview(client, self._note)
         self._seen = seen
         self._line = wanted
@@ -153,7 +153,7 @@ class BoardScreen(Screen[None]):
         """Open the session."""
         event.stop()
         if event.row_key.value:
-            cast("App[Any]", self.app).push_screen(self._view(event.row_key.value))
+            self._choose(event.row_key.value)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Show what the line asks for."""

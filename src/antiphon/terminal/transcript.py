@@ -143,7 +143,6 @@ class Transcript(VerticalScroll):
     def want_more(self) -> None:
         """Show more of the past."""
         self.wanted += MORE
-        self._story = None
 
     async def sync(self, story: Story, *, whole: bool) -> None:
         """Show a story as it is now."""
@@ -153,17 +152,24 @@ class Transcript(VerticalScroll):
             self._views = []
         items = story.items[-self.wanted :]
         await self._drop(items)
-        shown = {id(item) for item, _ in self._views}
-        for item in items:
-            if id(item) not in shown:
-                view = _view_of_item(item)
-                self._views.append((item, view))
-                await self.mount(view)
+        await self._add(items)
         for _, view in self._views:
             if isinstance(view, RunView):
                 await view.sync()
         further = not whole or len(story.items) > len(items)
         self._head.update("F3 shows what was before" if further else "The session begins here")
+
+    async def _add(self, items: list[Item]) -> None:
+        """Show what is not shown: further back what was before the first, at the end what is new."""
+        shown = {id(item) for item, _ in self._views}
+        first = next((place for place, item in enumerate(items) if id(item) in shown), 0)
+        fresh = [(item, _view_of_item(item)) for item in items if id(item) not in shown]
+        before, behind = fresh[:first], fresh[first:]
+        if before:
+            await self.mount_all([view for _, view in before], after=self._head)
+        if behind:
+            await self.mount_all([view for _, view in behind])
+        self._views = [*before, *self._views, *behind]
 
     async def _drop(self, items: list[Item]) -> None:
         kept = {id(item) for item in items}
