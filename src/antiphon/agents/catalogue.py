@@ -12,6 +12,7 @@ ADAPTERS: dict[str, str] = {
     "codex": "antiphon.agents.codex:CodexAgent",
     "openai": "antiphon.agents.openai:OpenAIAgent",
     "local": "antiphon.agents.local:LocalAgent",
+    "pi": "antiphon.agents.pi:PiAgent",
 }
 """The built-in agents that need no configuration, by adapter."""
 
