@@ -55,4 +55,5 @@ def _turn(session: Session) -> str:
         return f"turn {running.turn.id} to stop"
     if session.permissions:
         return f"turn {running.turn.id}, which waits for an answer to permission {session.permissions[0].id}"
-    return f"turn {running.turn.id} to end"
+    stalled = ", which is stalled: nothing was heard of it for long" if running.stalled else ""
+    return f"turn {running.turn.id} to end{stalled}"

@@ -75,6 +75,17 @@ async def test_a_turn_that_does_nothing_is_stalled_after_its_patience_and_is_fou
 
 
 @in_virtual_time
+async def test_who_waits_behind_a_stalled_turn_is_told_so() -> None:
+    async with staged(Bodily(), vitals=Machine(), stall_after_s=PATIENCE_S) as stage:
+        _, message_id = await begin(stage)
+        queued = await stage.send("k", "next")
+        assert await status_after(stage, PATIENCE_S + 2) == "stalled"
+        turn_id = (await stage.host.receipt(message_id)).turn_id
+        waits = (await stage.host.receipt(queued.id)).waiting_for
+        assert waits == f"turn {turn_id} to end, which is stalled: nothing was heard of it for long"
+
+
+@in_virtual_time
 async def test_without_a_process_table_the_clock_alone_decides() -> None:
     async with staged(Bodily(), stall_after_s=PATIENCE_S) as stage:
         await begin(stage)

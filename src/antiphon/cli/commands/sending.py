@@ -104,6 +104,8 @@ class Sending:
             self._out.answer(piece)
         elif event.type == "permission.requested":
             self.progress.tell_question(event.data.get("permission_id"), event.data.get("question"))
+        elif event.type == "permission.answered" and event.data.get("by") == "policy":
+            self.progress.tell_policy(event.data.get("permission_id"), event.data.get("decision"))
 
 
 def text(given: Given) -> str:

@@ -34,6 +34,10 @@ class Progress:
         """A turn does not go on before a person has answered."""
         self._tell(f"The agent asks: {question}\n`antiphon permission allow {permission_id}`, or deny, answers it.")
 
+    def tell_policy(self, permission_id: object, decision: object) -> None:
+        """Nobody need answer any more."""
+        self._tell(f"The policy here answered {permission_id}: {decision}.")
+
     def _tell_questions(self, client: Client, receipt: Receipt) -> None:
         """Look whether the turn takes so long because nobody answers what its agent asks."""
         if self._out.quiet or receipt.state != "running":
