@@ -36,6 +36,8 @@ class _Watch(msgspec.Struct):
     """When there was a sign of life."""
     looked_at: float
     cpu_s: float | None = None
+    compared: bool = False
+    """Whether the process was looked at twice, without which nothing can be said of its work."""
     signs: Signs | None = None
     stalled_since: float | None = None
 
@@ -67,6 +69,8 @@ class Attention:
         if now - watch.looked_at >= pause_s:
             self._examine(actor, running, watch, now)
         silent_s = now - watch.since
+        if watch.signs and not watch.compared:
+            return
         if now - watch.alive_at > policy.stall_after_s or silent_s > policy.busy_stall_after_s > 0:
             detail = _told(silent_s, actor.agent_pid, watch)
             actor.tell(c.TurnStalls(turn_id=running.turn.id, heard_at=running.heard_at, detail=detail))
@@ -77,6 +81,7 @@ class Attention:
         watch.signs = signs = self._vitals.look(pid) if self._vitals and pid is not None else None
         before, past_s = watch.cpu_s, now - watch.looked_at
         watch.looked_at, watch.cpu_s = now, signs.cpu_s if signs else None
+        watch.compared = watch.compared or before is not None
         if signs is None or signs.stopped:
             return
         used_s = signs.cpu_s - before if before is not None else 0.0

@@ -32,6 +32,7 @@ def house(antiphon_command: str, tmp_path_factory: pytest.TempPathFactory):
     installation = Installation(antiphon_command, tmp_path_factory.mktemp("limits"))
     installation.data.mkdir(mode=0o700)
     text = table("greedy", GREEDY, "memory_mb = 100") + table("loud", LOUD, "output_mb = 0.5")
+    text += table("busy", "while True: pass") + table("mute", "import time; time.sleep(300)")
     text += table("heir", HEIR, 'inherit = ["SERVICE_KEY"]') + table("shy", SHY)
     text += (
         '[agents.echo]\nallow_tools = ["as*"]\n[agents.echo.profiles.strict]\nallow_tools = []\ndeny_tools = ["ask"]\n'
@@ -59,6 +60,20 @@ def test_a_turn_that_says_too_much_fails_and_keeps_what_was_said(house: Installa
     assert (receipt["state"], receipt["error"]["code"]) == ("failed", "agent_failed")
     assert "output_mb" in receipt["error"]["detail"]
     assert 0 < len(receipt["reply"]) <= 512 * 1024
+
+
+def test_a_program_that_works_in_silence_is_not_stalled_and_one_that_does_nothing_is(house: Installation) -> None:
+    def status(key: str) -> str:
+        return house.run("session", "show", key, "--json").json["status"]
+
+    for key in ("busy", "mute"):
+        house.run("session", "start", key, "--agent", key, "--setting", "stall_after_s=2")
+        house.run("session", "message", key, "go", "--no-wait")
+    until(lambda: status("mute") == "stalled", "the stalled one")
+    assert status("busy") == "running"
+    assert "mute" in house.run("status").out
+    for key in ("busy", "mute"):
+        house.run("session", "stop", key)
 
 
 def test_an_agent_inherits_what_it_is_told_to_and_nothing_else(house: Installation) -> None:
