@@ -1,0 +1,1 @@
+"""A place from which webhooks are told, for tests."""
