@@ -164,6 +164,9 @@ class Conversation:
 
     def _begin(self) -> None:
         turn = self._speaker
+        if turn is not None and turn.begun and not (turn.active or turn.pending):
+            self._end(turn)  # pi has not said that it would go on with it
+            turn = self._speaker
         if turn is None:
             turn = self._own = Turn(self._ids.new("turn"), self.said.append)
             self.said.append(Began(turn_id=turn.turn_id))

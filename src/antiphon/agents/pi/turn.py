@@ -49,7 +49,17 @@ class Turn:
             self._think(self._thoughts.piece(key, delta.delta))
 
     def hear_whole(self, message: Message) -> None:
-        """The model has said a message: what of it did not come in pieces is said now."""
+        """The model has said a message: what of it did not come in pieces is said now.
+
+        One that broke off may come again from its beginning.
+        """
+        self._last_stop, self._last_error = message.stop_reason, message.error_message
+        self._count(message)
+        if message.stop_reason == "error":
+            self._reply.broke_off()
+            self._thoughts.broke_off()
+            self._messages += 1
+            return
         blocks = [Block(type="text", text=message.content)] if isinstance(message.content, str) else message.content
         for index, block in enumerate(blocks):
             key = f"{self._messages}/{index}"
@@ -58,11 +68,6 @@ class Turn:
             elif block.type == "thinking":
                 self._think(self._thoughts.whole(key, block.thinking))
         self._messages += 1
-        self._last_stop, self._last_error = message.stop_reason, message.error_message
-        if message.stop_reason == "error":
-            self._reply.broke_off()
-            self._thoughts.broke_off()
-        self._count(message)
 
     def start_tool(self, line: Line) -> None:
         """A tool runs."""
