@@ -175,11 +175,20 @@ For people, those that need one come first: who asks, who is stalled, whose last
         (
             Option("--after", "Begin after this cursor.", "CURSOR"),
             Option("--from-now", "Begin with what happens from now on.", kind="flag"),
+            Option(
+                "--types",
+                "Only events of these types, such as turn.text,permission.*; may be given again.",
+                "TYPES",
+                many=True,
+            ),
         ),
         about="""\
-Begins with the session's first event and goes on until Ctrl-C, or until the session is deleted. With --json each line
-is an event.""",
-        examples=("antiphon session watch telegram:42", "antiphon session watch telegram:42 --from-now --json"),
+Begins with the session's first event and goes on until Ctrl-C, or until the session is deleted; restarts of the host
+cost nothing and repeat nothing. With --json each line is an event. What reads it, such as head, may leave.""",
+        examples=(
+            "antiphon session watch telegram:42",
+            "antiphon session watch telegram:42 --from-now --types permission.requested,turn.ended --json",
+        ),
     ),
     Command(
         ("session", "attach"),

@@ -138,10 +138,26 @@ def event_page(ref: str, fields: Mapping[str, Any]) -> Exchange[Page[Event]]:
     return Exchange(_get(f"{_session(ref)}/events{query(fields)}"), page_of(Event))
 
 
-def event_stream(ref: str | None, after: str | None) -> Request:
+class Wish(NamedTuple):
+    """Which events a stream has, and how: all of them whole, unless something else is wished for."""
+
+    types: Sequence[str] = ()
+    inline_max: int | None = None
+
+
+WHOLE = Wish()
+
+
+def event_stream(ref: str | None, after: str | None, wish: Wish = WHOLE) -> Request:
     """A session's events, or those of all sessions, as server-sent events."""
     path = "/v1/events" if ref is None else f"{_session(ref)}/events"
-    return Request("GET", path + query({"after": after}), {"accept": EVENT_STREAM}, repeatable=True)
+    fields = given(after=after, types=",".join(wish.types) or None, inline_max=wish.inline_max)
+    return Request("GET", path + query(fields), {"accept": EVENT_STREAM}, repeatable=True)
+
+
+def event(ref: str, sequence: int) -> Exchange[Event]:
+    """One event of a session, whole."""
+    return Exchange(_get(f"{_session(ref)}/events/{sequence}"), Event.read)
 
 
 # Messages

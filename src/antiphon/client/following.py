@@ -22,6 +22,7 @@ from antiphon.client.sse import Frame, FrameReader, FrameTooLong
 from antiphon.client.wire import Request, Response, document
 
 _WITHOUT_PLACE = ("gap", "snapshot")
+FAREWELLS_MAX = 64
 
 
 class Place:
@@ -29,6 +30,7 @@ class Place:
 
     def __init__(self, after: str | None = None) -> None:
         self.cursor = after
+        self._farewells: deque[str] = deque(maxlen=FAREWELLS_MAX)
 
     def is_new(self, frame: Frame) -> bool:
         """Whether this frame was not seen before; if so, the viewer is now behind it."""
@@ -39,7 +41,11 @@ class Place:
             return True
         epoch, sequence = _parsed(frame.id)
         seen_epoch, seen = _parsed(self.cursor or "")
-        if epoch == seen_epoch and sequence <= seen:
+        if frame.event == "session.deleted":
+            if frame.data in self._farewells:
+                return False
+            self._farewells.append(frame.data)  # in the feed it comes at the place that was reached
+        elif epoch == seen_epoch and sequence <= seen:
             return False
         self.cursor = frame.id
         return True
@@ -97,7 +103,7 @@ class Stream:
         return frame
 
 
-def follow(plans: Plans, ref: str | None, after: str | None) -> Plan[None]:
+def follow(plans: Plans, ref: str | None, after: str | None, wish: exchanges.Wish = exchanges.WHOLE) -> Plan[None]:
     """Emit the events of a session, or with None those of all, for as long as there are any.
 
     Ends after `session.deleted` of the session that is followed.
@@ -107,7 +113,7 @@ def follow(plans: Plans, ref: str | None, after: str | None) -> Plan[None]:
     while True:
         stream = Stream(plans)
         try:
-            response = yield from stream.open(exchanges.event_stream(ref, place.cursor))
+            response = yield from stream.open(exchanges.event_stream(ref, place.cursor, wish))
             if not response.is_event_stream:
                 raise UnexpectedAnswer("The address did not answer with an event stream.")
             known = True

@@ -303,14 +303,32 @@ class Client:
         """A session's turns, oldest first, of all generations."""
         return self._iterate(self._plans.pages(lambda more: exchanges.turns(ref, more), None))
 
-    def events(self, ref: str | None = None, *, after: str | None = None) -> Iterator[Event]:
+    def events(
+        self,
+        ref: str | None = None,
+        *,
+        after: str | None = None,
+        types: Sequence[str] = (),
+        inline_max: int | None = None,
+    ) -> Iterator[Event]:
         """Follow a session's events, or with None those of all sessions, for as long as there are any.
 
         A session's begin after the cursor `after`, else with its first; those of all sessions begin now. The stream is
         taken up again by itself; no cursor comes twice. What can't be served any more is told by a `gap`, then a
         `snapshot`. It ends after `session.deleted`.
+
+        Args:
+            ref: The session, or None for all.
+            after: The cursor after which to begin.
+            types: Only events of these types, such as `turn.text`, or families of them, such as `permission.*`.
+            inline_max: An event with more bytes of `data` comes with `{"ref", "bytes"}` in its place; `event` has it.
         """
-        return self._iterate(following.follow(self._plans, ref, after))
+        wish = exchanges.Wish(types, inline_max)
+        return self._iterate(following.follow(self._plans, ref, after, wish))
+
+    def event(self, ref: str, sequence: int) -> Event:
+        """One event of a session, whole, by its sequence."""
+        return self._ask(exchanges.event(ref, sequence))
 
     def journal(self, ref: str, *, after: str | None = None, limit: int | None = None) -> Iterator[Event]:
         """A session's events up to now, after a cursor or from the first: all of them, or the first `limit`."""

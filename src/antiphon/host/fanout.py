@@ -9,11 +9,14 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
 
+import msgspec
+
 from antiphon.core.events import Entry
 from antiphon.host.views import Receipt
 from antiphon.ports.store import Store
 
 RECENT_MAX = 1024
+RECENT_BYTES_MAX = 4 << 20
 FAREWELLS_MAX = 1024
 PAGE = 256
 
@@ -30,7 +33,13 @@ class Topic:
         self.recent: deque[Entry] = deque(maxlen=RECENT_MAX)
         self.wakers: dict[asyncio.Event, None] = {}
         self.last: Entry | None = None
+        self._sizes: deque[int] = deque(maxlen=RECENT_MAX)
         self._told = 0
+
+    def forget(self) -> None:
+        """Read on from the store."""
+        self.recent.clear()
+        self._sizes.clear()
 
     def add(self, entries: tuple[Entry, ...]) -> None:
         """Remember what is durable. It may come late, or on top of what others wrote: then the store is read."""
@@ -38,8 +47,13 @@ class Topic:
             return
         if entries[0].sequence != self._told + 1:
             self.recent.clear()
+            self._sizes.clear()
         self.recent.extend(entries)
+        self._sizes.extend(map(_size, entries))
         self._told = entries[-1].sequence
+        while len(self.recent) > 1 and sum(self._sizes) > RECENT_BYTES_MAX:
+            self.recent.popleft()
+            self._sizes.popleft()
         if entries[-1].type == "session.deleted":
             self.last = entries[-1]
 
@@ -50,6 +64,12 @@ class Topic:
         newer = self.recent[-1].sequence - sequence
         first = max(0, len(self.recent) - newer)
         return [self.recent[index] for index in range(first, min(first + PAGE, len(self.recent)))]
+
+
+def _size(entry: Entry) -> int:
+    """About how many bytes of JSON an entry's data is; a piece of text, by far the most frequent, is not encoded."""
+    text = entry.data.get("text")
+    return len(text) if isinstance(text, str) else len(msgspec.json.encode(entry.data))
 
 
 class Fanout:
@@ -82,7 +102,7 @@ class Fanout:
     def moved(self, session_id: str) -> None:
         """Tell that others wrote to the session: whoever follows it reads on from the store."""
         if topic := self._topics.get(session_id):
-            topic.recent.clear()
+            topic.forget()
             for waker in topic.wakers:
                 waker.set()
         for waker in self._feeders:

@@ -101,6 +101,7 @@ async def all_events(call: Call) -> Response:
         page = await call.service.feed(after=after, limit=query.limit)
         items = tuple(selection.shown(event) for event in page.items if selection.keeps(event))
         return answers.answer(Page(items=items, next_cursor=page.next_cursor))
-    await call.service.feed(after=after, limit=1)
-    told = call.service.follow_all(after=after)
+    page = await call.service.feed(after=after, limit=1)
+    # "Now" is when the request was taken, not when the stream's first step runs: nothing in between is missed.
+    told = call.service.follow_all(after=after or page.next_cursor)
     return EventStream(told if selection.whole else selection.stream(told), call.edge)

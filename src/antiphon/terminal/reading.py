@@ -20,7 +20,8 @@ WINDOW, WINDOW_MAX, TURNS_WANTED = 300, 20_000, 10
 SINGLY_MAX = 8
 SETTLE_S, SOON_S, REVIEW_S = 0.15, 1.0, 30.0
 _PIECES = frozenset({"turn.text", "turn.thought"})
-_NO_MATTER = _PIECES | {"turn.tool_started", "turn.tool_ended", "turn.usage", "agent.log"}
+MOVING = ("session.*", "message.*", "queue.*", "permission.*", "turn.started", "turn.ended", "turn.cancel_requested")
+"""The types of events after which a session stands otherwise on the board."""
 
 Changed = Callable[[], None]
 
@@ -183,11 +184,10 @@ class Overview(_Reader):
 
     async def _listen(self) -> None:
         """Take note of whose sessions move."""
-        async with aclosing(self._client.events()) as events:
+        async with aclosing(self._client.events(types=MOVING)) as events:
             async for event in events:
-                if event.type in ("gap", "snapshot") or event.type not in _NO_MATTER:
-                    self._moved.add(event.session_id)
-                    self._stirred.set()
+                self._moved.add(event.session_id)
+                self._stirred.set()
 
     async def _review(self) -> None:
         """Read all sessions at first and every now and then, for time alone makes one stall; else those that moved."""

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.client import exchanges
-from antiphon.client.errors import ConnectionLost, HostNotReached, QueueFull, SessionNotFound, UnexpectedAnswer
+from antiphon.client.errors import (
+    ConnectionLost,
+    Forbidden,
+    HostNotReached,
+    QueueFull,
+    SessionNotFound,
+    UnexpectedAnswer,
+)
 from antiphon.client.following import follow, send_and_follow
 from antiphon.client.plans import Read
 from clientlab.scripted import STREAM, Script, Taking, answer, event, problem, receipt, told
@@ -266,3 +273,28 @@ def test_a_silent_stream_is_not_waited_for_without_end() -> None:
 
     reads = [step.timeout_s for step in script.steps if isinstance(step, Read)]
     assert set(reads) == {60}
+
+
+def test_a_session_s_end_in_the_feed_comes_at_the_place_that_was_reached_and_once() -> None:
+    def deleted(session_id: str) -> bytes:
+        return event(7, "session.deleted", session_id=session_id)
+
+    moved = event(7, "message.accepted")
+    frames = moved + moved + deleted("ses_1") + deleted("ses_1") + deleted("ses_2")
+    script = Script(STREAM, frames, LOST, problem("forbidden", 403))
+
+    with pytest.raises(Forbidden):
+        script.run(follow(script.plans, None, None))
+
+    assert [event.type for event in script.emitted] == ["message.accepted", "session.deleted", "session.deleted"]
+
+
+def test_a_wish_for_some_types_is_told_again_at_every_connection() -> None:
+    script = Script(STREAM, piece(8, "a"), LOST, problem("forbidden", 403))
+
+    with pytest.raises(Forbidden):
+        script.run(follow(script.plans, "k", None, exchanges.Wish(("turn.text", "permission.*"), 100)))
+
+    first, second = (request.path for request in script.requests)
+    assert first == "/v1/sessions/k/events?types=turn.text%2Cpermission.%2A&inline_max=100"
+    assert "after=" in second and "types=turn.text" in second

@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
+import msgspec
 import pytest
 
 from antiphon.core import commands as c
@@ -9,7 +10,7 @@ from antiphon.core.decide import Given
 from antiphon.core.events import Entry
 from antiphon.core.session import Session
 from antiphon.core.step import Step
-from antiphon.host.fanout import PAGE, RECENT_MAX, Fanout
+from antiphon.host.fanout import PAGE, RECENT_MAX, Fanout, Topic
 from antiphon.host.views import Receipt
 from antiphon.ports.store import Commit
 from hostlab.stage import FaultyStore, in_virtual_time
@@ -283,3 +284,20 @@ async def test_waiters_look_for_themselves_when_the_host_closes_or_has_closed() 
         assert early.cancelled()
     with fanout.waiting("msg_1") as late:
         assert late.cancelled()
+
+
+def test_the_memory_of_a_session_is_bounded_also_when_its_events_are_large() -> None:
+    topic = Topic()
+    large = [
+        Entry(
+            session_id=SESSION, sequence=n, generation=1, type="turn.tool_ended", at=1, data={"output": "x" * (1 << 20)}
+        )
+        for n in range(1, 11)
+    ]
+    for entry in large:
+        topic.add((entry,))
+    assert [entry.sequence for entry in topic.recent] == [8, 9, 10]
+    assert topic.after(6) is None
+    assert [entry.sequence for entry in topic.after(7) or ()] == [8, 9, 10]
+    topic.add((msgspec.structs.replace(large[0], sequence=11, data={"text": "x" * (9 << 20)}),))
+    assert [entry.sequence for entry in topic.recent] == [11], "the newest is kept, however large it is"

@@ -14,12 +14,13 @@ from antiphon.client.sync import Client
 def watch(context: Context, given: Given) -> int:
     """Print events until the session is deleted or the person has seen enough."""
     ref, after = given.text("ref"), given.optional("after")
+    types = [kind.strip() for line in given.many("types") for kind in line.split(",") if kind.strip()]
     if after is not None and given.flag("from_now"):
         raise UsageError("--after and --from-now exclude each other")
     with context.client() as client:
         if given.flag("from_now"):
             after = _now(client, ref)
-        for event in client.events(ref, after=after):
+        for event in client.events(ref, after=after, types=types):
             if context.out.as_json:
                 context.out.document(event.document)
             else:
