@@ -22,6 +22,8 @@ const { metafile } = await build({
   jsx: "automatic",
   jsxImportSource: "preact",
   legalComments: "eof",
+  // For browsers this one decodes with innerHTML, which Trusted Types forbid here.
+  alias: { "decode-named-character-reference": "./node_modules/decode-named-character-reference/index.js" },
   metafile: true,
   logLevel: "warning",
 });

@@ -77,7 +77,17 @@ function simplify(tree: Root): void {
   }
 }
 
-export function markdown(text: string): VNode {
+/** A text as elements; null where it can't be read as Markdown, for no answer may be lost to a parser's mistake. */
+export function markdown(text: string): VNode | null {
+  try {
+    return rendered(text);
+  } catch (error) {
+    console.warn("This text is shown as it is:", error);
+    return null;
+  }
+}
+
+function rendered(text: string): VNode {
   const tree = fromMarkdown(visible(text), { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
   const html = toHast(tree, { handlers: { html: (_state, node: { value: string }) => ({ type: "text", value: node.value }) } });
   const root: Root = html.type === "root" ? html : { type: "root", children: [html as ElementContent] };

@@ -42,8 +42,8 @@ const matches = computed(() => {
   return (session: Session): boolean => {
     if (agent && session.agent !== agent) return false;
     if (label && !labelsOf(session).includes(label)) return false;
-    const text = [session.title, session.key, session.id, session.cwd, ...labelsOf(session)].join("\n").toLowerCase();
-    return words.every((word) => text.includes(word));
+    const text = [session.title, session.key, session.cwd, ...labelsOf(session)].join("\n").toLowerCase();
+    return words.every((word) => text.includes(word) || (word.startsWith("ses_") && session.id.startsWith(word)));
   };
 });
 
