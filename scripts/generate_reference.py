@@ -20,6 +20,7 @@ from antiphon.agents.codex.options import CodexOptions
 from antiphon.agents.command.options import CommandOptions
 from antiphon.agents.local.options import LocalOptions
 from antiphon.agents.openai.options import McpServer, OpenAIOptions
+from antiphon.agents.pi.options import PiOptions
 from antiphon.cli.exits import exit_code
 from antiphon.cli.grammar import Command, Option
 from antiphon.cli.helping import ENVIRONMENT, usage
@@ -139,6 +140,7 @@ def options() -> str:
         '`adapter = "openai"`': OpenAIOptions,
         '`adapter = "local"`': LocalOptions,
         "`[agents.NAME.mcp.SERVER]`": McpServer,
+        '`adapter = "pi"`': PiOptions,
     }
     return "\n\n".join(table((head, "default", "means"), attributes(kind)) for head, kind in kinds.items())
 

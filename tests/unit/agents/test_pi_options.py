@@ -31,11 +31,11 @@ def test_the_command_line_says_what_the_configuration_says(tmp_path: Path) -> No
     )
     line = options.command_line(None, "/place", "/place/x.jsonl")
     assert line[:4] == [str(program), "first", "--mode", "rpc"]
-    assert line[4:] == (
-        "--provider anthropic --model sonnet --tools read,grep --append-system-prompt".split()
-        + ["Be brief."]
-        + "--session-dir /place --session /place/x.jsonl --no-extensions".split()
-    )
+    assert line[4:] == [
+        *"--provider anthropic --model sonnet --tools read,grep".split(),
+        *("--append-system-prompt", "Be brief."),
+        *"--session-dir /place --session /place/x.jsonl --no-extensions".split(),
+    ]
     assert "opus" in options.command_line("opus", None, None)
     assert "--no-session" in options.command_line("opus", None, None)
 
