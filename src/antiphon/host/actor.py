@@ -105,6 +105,7 @@ class SessionActor:
         self._under_way: list[Pending] = []
         self._committed = False
         self._busy = False
+        self._looked_at = 0
         self._closed = False
         self._wants_agent = False
         self._again: asyncio.Task[None] | None = None
@@ -378,10 +379,13 @@ class SessionActor:
                 self._watchers.append((true, future))
 
     def _due(self, session: Session) -> int | None:
-        """When to look again although nobody says anything: a deadline passes, or a burst has ended."""
-        deadline, now = next_deadline(session), self._context.clock.now()
-        start = None if session.running else may_start_at(session, self._context.settings.rules, now)
-        return start if start is not None and now < start and (deadline is None or start < deadline) else deadline
+        """When to look again although nobody says anything: a deadline passes, or a burst has ended.
+
+        What fell due since the last step was decided counts as yet to come: that step did not see it.
+        """
+        deadline, seen = next_deadline(session), self._looked_at
+        start = None if session.running else may_start_at(session, self._context.settings.rules, seen)
+        return start if start is not None and seen < start and (deadline is None or start < deadline) else deadline
 
     async def _carry_out(self, batch: list[Pending]) -> None:
         """Decide and commit a batch, however often others come first; then let the world know."""
@@ -548,6 +552,7 @@ class SessionActor:
         """All is durable: remember it, begin the effects, answer, publish."""
         step = made.step
         self._committed, self._failures, self._settled = True, 0, True
+        self._looked_at = step.now
         if self.session is None or step.session is None or step.session.sequence > self.session.sequence:
             self.session = step.session
         if step.entries:

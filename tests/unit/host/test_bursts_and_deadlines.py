@@ -14,6 +14,7 @@ from antiphon.host.views import Receipt
 from antiphon.ports.agent import Capabilities
 from antiphon.ports.store import Commit
 from antiphon.testing.scripted_agent import Hold, IgnoreCancel, Say
+from antiphon.testing.simulation.loop import VirtualClock, VirtualLoop
 from hostlab.stage import FaultyStore, Stage, in_virtual_time, staged
 
 
@@ -191,6 +192,35 @@ async def test_a_clock_that_was_set_back_keeps_no_burst_waiting() -> None:
         (first,) = await burst(stage, "a", pause_s=0)
         stage.clock.shift_ms = -3_600_000
         assert (await stage.host.wait_message(first.id, 3)).state == "answered"
+
+
+class Hasty(VirtualClock):
+    """A clock that moves on at each look, and by which everybody wakes so much too early."""
+
+    def __init__(self, loop: VirtualLoop, early_s: float) -> None:
+        super().__init__(loop)
+        self._looks, self._early_s = 0, early_s
+
+    def now(self) -> int:
+        self._looks += 1
+        return super().now() + self._looks
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(max(0.0, seconds - self._early_s))
+
+
+@in_virtual_time
+async def test_a_burst_that_ends_between_two_looks_at_the_clock_is_not_forgotten() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    for number in range(40):
+        stage = Stage()
+        stage.host.context.clock = Hasty(loop, number / 1000)
+        await stage.host.start()
+        await stage.open()
+        receipt = await stage.send("k", f"a{number}", when_busy="collect")
+        assert (await stage.host.wait_message(receipt.id, 30)).state == "answered"
+        await stage.host.stop()
 
 
 # Deadlines
