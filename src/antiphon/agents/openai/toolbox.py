@@ -18,7 +18,6 @@ import msgspec
 
 from antiphon.agents.excerpts import shortened
 from antiphon.agents.openai.protocol import Server
-from antiphon.agents.process import TREE_MARK
 
 NAME_MAX = 64
 """OpenAI API reference, `tools[].function.name`: letters, digits, underscores and dashes."""
@@ -26,6 +25,8 @@ UNFIT = re.compile(r"[^a-zA-Z0-9_-]+")
 PAGES_MAX = 50
 CONNECT_TIMEOUT_S, SILENCE_S = 30.0, 300.0
 LISTENS_WITHIN_S = 5.0
+TREE_MARK = "AGENT_TREE_ID"
+"""As `antiphon.agents.process` has it, which is for the host."""
 CONNECTION_CLOSED = -32000
 """What the MCP library says when a server has gone away in the middle of a call."""
 
