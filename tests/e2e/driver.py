@@ -268,7 +268,9 @@ class Host:
 
     # Echo sessions
 
-    def held(self, ref: str, text: str, gate: str = "gate") -> tuple[Command, dict[str, Any]]:
+    def held(
+        self, ref: str, text: str, gate: str = "gate", seconds: float = PATIENCE_S
+    ) -> tuple[Command, dict[str, Any]]:
         """Send, from the command line, a message whose turn runs until `release`; the sender and the receipt."""
         sender = self.later("session", "message", ref, f"[[hold {gate}]] {text}")
 
@@ -280,7 +282,7 @@ class Host:
             turn = self.api("GET", f"/turns/{turns[-1]['turn_id']}").json
             return self.receipt(turn["message_ids"][0]) if turn["state"] == "running" else None
 
-        return sender, until(running, "a turn that runs")
+        return sender, until(running, "a turn that runs", seconds)
 
     def release(self, gate: str = "gate") -> None:
         """Let a held turn go on."""
