@@ -160,6 +160,7 @@ function hear(type: string, event: Event): void {
     return;
   }
   if (type === "session.deleted") {
+    stale.delete(event.session_id);
     keep([], [event.session_id]);
     return;
   }
