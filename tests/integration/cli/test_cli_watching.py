@@ -32,6 +32,8 @@ def test_watching_goes_on_through_a_crash_of_the_host_and_tells_every_event_once
         alone.serve()
         client.send("k", "two")
         journal = [event.cursor for event in client.journal("k")]
+        while len(told) < len(journal):  # it is there again
+            told.append(json.loads(watching.stdout.readline()))
         client.session_delete("k")
     told += map(json.loads, watching.stdout)
     assert watching.stderr
