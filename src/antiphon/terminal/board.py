@@ -10,7 +10,7 @@ from textual.coordinate import Coordinate
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Input, Static
 
-from antiphon.cli.listing import ago
+from antiphon.cli.listing import ago, cut
 from antiphon.client import AsyncClient, Session
 from antiphon.terminal.attention import Wanted, finished, is_unread
 from antiphon.terminal.reading import Overview
@@ -18,6 +18,7 @@ from antiphon.terminal.seen import Seen
 from antiphon.terminal.sight import in_a_row, row
 
 FRAME_S, CLOCK_S = 0.2, 20.0
+CELL_MAX = 60
 HINT = "/ filters: words, agent:NAME, status:WORD, label:NAME=VALUE"
 HEADS = ("", "STATUS", "SESSION", "AGENT", "WAITING", "ACTIVE", "WHAT")
 _STYLES = {
@@ -139,9 +140,14 @@ class BoardScreen(Screen[None]):
         unread = is_unread(session, self._seen.marks)
         what = f"asks: {question}" if question else session.title or ""
         labels = "  ".join(f"{name}={value}" for name, value in (session.labels or {}).items())
-        cells = (session.ref, session.agent, str(session.queued or ""), ago(session.active_at), f"{what}  {labels}")
+        what = f"{what}  {labels}".strip()
+        cells = (session.ref, session.agent, str(session.queued or ""), ago(session.active_at), what)
         status = Text(session.status, _STYLES.get(session.status, ""))
-        return (Text("●" if unread else " "), status, *[Text(in_a_row(cell).strip(), no_wrap=True) for cell in cells])
+        return (
+            Text("●" if unread else " "),
+            status,
+            *[Text(cut(in_a_row(cell), CELL_MAX), no_wrap=True) for cell in cells],
+        )
 
     def _chosen(self) -> str | None:
         place = self._table.cursor_row

@@ -154,6 +154,30 @@ async def test_a_viewer_that_never_reads_is_cut_off_and_holds_up_nobody(tmp_path
     assert got < 12 * 500_000, "all events came, so that nothing was tried"
 
 
+async def test_many_viewers_beside_a_dead_one_see_all_of_a_turn_in_order(door: Door) -> None:
+    await door.session()
+    dead = socket.socket()
+    dead.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    with dead:
+        dead.connect(("127.0.0.1", door.port))
+        dead.sendall(door.head("GET", EVENTS, "Accept: text/event-stream"))
+
+        async def viewer() -> list[str]:
+            async with door.client.stream("GET", EVENTS, headers=STREAM) as answer:
+                text = "".join([piece async for piece in answer.aiter_text()])
+            return [event["id"] for event in events_of(text)]
+
+        async with asyncio.timeout(60):
+            viewers = [asyncio.create_task(viewer()) for _ in range(20)]
+            await door.until("/v1/status", viewers=21)
+            assert (await door.send("[[stream 300]]", Prefer="wait=30")).json()["state"] == "answered"
+            expected = await cursors(door)
+            await door.client.delete("/v1/sessions/s")
+            seen = await asyncio.gather(*viewers)
+    assert len(expected) > 300
+    assert all(each[: len(expected)] == expected for each in seen)
+
+
 async def test_a_viewer_that_leaves_is_forgotten(door: Door) -> None:
     await door.session()
     async with door.client.stream("GET", EVENTS, headers=STREAM) as answer:
