@@ -179,7 +179,7 @@ class Deliverer:
     async def _deliver(self, delivery: Delivery, lane: Lane) -> None:
         try:
             webhook = await self._outbox.webhook(delivery.webhook_id)
-            if webhook is not None and webhook.disabled_at is None:
+            if webhook is not None:
                 await self._try(delivery, webhook, lane)
         except StoreUnavailable as error:  # its claim runs out, and it is tried again
             extra = {"action": "webhook_try", "webhook_id": delivery.webhook_id, "code": error.code}
