@@ -181,6 +181,7 @@ async def test_steers_are_answered_in_their_order_in_the_same_turn(desk: Desk, m
     assert (await talk.end(turn_id)).error is None
     assert talk.reply(turn_id) == "model: one\n\nmodel: three"
     assert [each["content"] for each in sent(model)][-2:] == ["two", "three"]
+    assert len(model.exchanges) == 2
     assert [(told.message_id, told.taken) for told in talk.of(Steered)] == [("msg_two", True), ("msg_three", True)]
 
 

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import select
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from antiphon.core.session import Problem
 from antiphon.ports.agent import Ended, Resumable, Said, Steered, Wrote
 
 LINE_MAX = 64 << 20
+HEED_MAX = 1_000
+"""So many rounds of the event loop: no host says that much at once."""
 
 
 Prepare = Callable[[p.Open], p.Open]
@@ -87,6 +90,7 @@ class Program:
             transcript=transcript,
             say=self._say,
             begun=self._tell_resumable,
+            heed=heed,
             allowed=set(),
         )
 
@@ -169,6 +173,14 @@ def _transcript(settings: p.Open) -> Transcript:
             f"This conversation can't be gone on with: its transcript can't be read ({error}). "
             "If it is gone for good, `clear` the session to begin a new one."
         ) from error
+
+
+async def heed() -> None:
+    """Let the task that listens take in what lies in the pipe. It handles what it has read before anybody else runs."""
+    for _ in range(HEED_MAX):
+        if not select.select([0], [], [], 0)[0]:
+            return
+        await asyncio.sleep(0)
 
 
 def _write(line: bytes) -> None:

@@ -1,7 +1,7 @@
 """One turn: asks the model, runs the tools that it calls, asks again, until it has answered."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ class Conversation(msgspec.Struct, kw_only=True, eq=False):
         endpoint, toolbox, transcript: Where the model, the tools and the past are.
         say: Takes what is for the host.
         begun: Called when a turn's beginning is on disk.
+        heed: Takes in everything that the host has said so far.
         allowed: The tools that a person has let run without being asked again.
     """
 
@@ -43,6 +44,7 @@ class Conversation(msgspec.Struct, kw_only=True, eq=False):
     transcript: Transcript
     say: Callable[[Said], None]
     begun: Callable[[], None]
+    heed: Callable[[], Awaitable[None]]
     allowed: set[str]
 
 
@@ -91,6 +93,7 @@ class Turn:
             completion = await self._ask(tools)
             for call in completion.calls:
                 self._transcript.add(await self._call(call, tools))
+            await self._conversation.heed()  # a steer that was sent before the answer's end is part of the turn
             if not self._take_steers() and not completion.calls:
                 return
             tools = await self._conversation.toolbox.tools()
