@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.agents.catalogue import build
+from antiphon.agents.catalogue import build, kind_of
+from antiphon.agents.loopback import loopback_of
 from antiphon.testing.agent_check.outcome import Outcome
 from antiphon.testing.agent_check.subject import Subject
 
@@ -17,6 +18,8 @@ CONTRACT = "antiphon.testing.agent_contract"
 SETTINGS = "[pytest]\nanyio_mode = auto\n"
 STATES = {"passed": "ok", "failed": "failed", "skipped": "skipped"}
 DETAIL_MAX = 4_000
+NOWHERE = "http://127.0.0.1:9"
+"""The address of a model, where it only matters that there is one."""
 
 
 def check(name: str, adapter: str, options: Mapping[str, Any], told: Callable[[Outcome], object]) -> bool:
@@ -25,11 +28,12 @@ def check(name: str, adapter: str, options: Mapping[str, Any], told: Callable[[O
     Raises:
         UnknownAdapter: There is no such adapter, or it does not take the options.
     """
-    missing = asyncio.run(build(adapter, name, dict(options)).missing())
-    if missing is not None:
-        told(Outcome("installed", "failed", missing))
-        return False
     with tempfile.TemporaryDirectory(prefix="antiphon-lab-", ignore_cleanup_errors=True) as directory:
+        pointed = loopback_of(kind_of(adapter, name), options, NOWHERE, Path(directory))
+        missing = asyncio.run(build(adapter, name, dict(pointed.options)).missing())
+        if missing is not None:
+            told(Outcome("installed", "failed", missing))
+            return False
         settings = Path(directory, "pytest.ini")
         settings.write_text(SETTINGS)
         places = [f"--rootdir={directory}", f"--basetemp={directory}/tests", "-c", str(settings)]

@@ -36,6 +36,7 @@ class TestAgent(AgentContract):
         return Peer(
             agent=build(subject.adapter, subject.name, dict(pointed.options)),
             cwd=str(work),
+            place=str(tmp_path / "place"),
             environment=clean_environment({"HOME": str(home)}),
             model=pointed.model,
             says=pointed.says,
