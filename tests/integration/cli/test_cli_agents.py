@@ -100,7 +100,14 @@ def test_a_loopback_check_needs_no_host_and_keeps_nothing(agent: str, configured
     assert set(configured.data.iterdir()) == before
 
 
-@pytest.mark.parametrize(("agent", "package"), [("codex", "codex_cli_bin"), ("claude", "claude_agent_sdk")])
+@pytest.mark.parametrize(
+    ("agent", "package"),
+    [
+        ("codex", "codex_cli_bin"),
+        ("claude", "claude_agent_sdk"),
+        ("openai", "httpx2"),
+    ],
+)
 def test_the_real_programs_go_through_the_loopback_check(agent: str, package: str, tmp_path: Path) -> None:
     if find_spec(package) is None:
         pytest.skip(f"pip install 'antiphon[{agent}]'")
