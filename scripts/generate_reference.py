@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from antiphon.agents.catalogue import ADAPTERS, CONFIGURED, SAMPLES, build
+from antiphon.agents.acp.options import AcpOptions
 from antiphon.agents.claude.options import ClaudeOptions
 from antiphon.agents.codex.options import CodexOptions
 from antiphon.agents.command.options import CommandOptions
@@ -137,6 +138,7 @@ def options() -> str:
         '`adapter = "command"`': CommandOptions,
         '`adapter = "claude"`': ClaudeOptions,
         '`adapter = "codex"`': CodexOptions,
+        '`adapter = "acp"`': AcpOptions,
         '`adapter = "openai"`': OpenAIOptions,
         '`adapter = "local"`': LocalOptions,
         "`[agents.NAME.mcp.SERVER]`": McpServer,

@@ -1,4 +1,4 @@
-"""Real programs that speak ACP behind a host, driven from outside: command line and HTTP, permissions, kills, restarts."""
+"""Real programs that speak ACP behind a host, driven from outside: command line, HTTP, permissions, kills, restarts."""
 
 import json
 import os
@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import real_acp
-from e2e.driver import Host, until
+from e2e.driver import Host, types, until
 from e2e.model import Model
 
 Build = Callable[..., real_acp.Program]
+HERE = "[[say here]]"
 REFUSED = "a word that no model may hear"
 PATIENCE_S = 90.0
 PROGRAMS = [
@@ -48,9 +49,12 @@ def configure(host: Host, program: real_acp.Program) -> list[str]:
     return ["--config", str(config)]
 
 
-def tools_that_run(host: Host, session_id: str) -> int:
-    """How many tools have started."""
-    return sum(event["type"] == "turn.tool_started" for event in host.events(session_id))
+def posted(host: Host, session_id: str, text: str, sign: str) -> dict[str, Any]:
+    """Send a message, and wait until its turn shows such an event; the receipt."""
+    before = types(host.events(session_id)).count(sign)
+    sent = host.post(session_id, text).json
+    until(lambda: types(host.events(session_id)).count(sign) > before, f"{sign} of {text!r}", PATIENCE_S)
+    return host.receipt(sent["id"])
 
 
 def pids(host: Host, session_id: str) -> list[int]:
@@ -84,29 +88,22 @@ def test_two_turns_a_refusal_and_a_queue_between_kills_of_the_agent_and_of_the_h
     ended = host.ended(queued["id"], PATIENCE_S)
     assert (ended["state"], ended["reply"]) == ("answered", "my name is Ada / who am I?model: who am I?")
 
-    for text in ("[[say partial]] [[hold never]] two", "[[shell trap '' TERM; sleep 300; sleep 300]] three"):
-        before = tools_that_run(host, session_id)
-        cut = host.post(session_id, text).json
-        until(
-            lambda: tools_that_run(host, session_id) > before or "partial" in str(host.transcript(session_id)),
-            "a turn that is in the middle",
-            PATIENCE_S,
-        )
-        assert host.cli("turn", "cancel", cut["turn_id"] or host.receipt(cut["id"])["turn_id"]).code == 0
+    in_text = (f"{HERE} [[hold never]] two", "turn.text")
+    in_a_tool = ("[[shell trap '' TERM; sleep 300; sleep 300]] three", "turn.tool_started")
+    for text, sign in (in_text, in_a_tool):
+        cut = posted(host, session_id, text, sign)
+        assert host.cli("turn", "cancel", cut["turn_id"]).code == 0
         assert host.ended(cut["id"], PATIENCE_S)["state"] == "cancelled"
 
-    cut = host.post(session_id, "[[say here]] [[hold never]] four").json
-    until(lambda: "here" in str(host.transcript(session_id)), "an answer that begins", PATIENCE_S)
+    cut = posted(host, session_id, f"{HERE} [[hold never]] four", "turn.text")
     os.kill(pids(host, session_id)[-1], signal.SIGKILL)
     assert host.ended(cut["id"], PATIENCE_S)["state"] == "failed"
     after = host.cli("session", "message", "desk", "[[recall]]", seconds=PATIENCE_S)
     assert after.code == 0, after.err
     assert after.out.startswith("my name is Ada / who am I?")
 
-    cut = host.post(session_id, "[[shell trap '' TERM; sleep 300; sleep 300]] five").json
+    cut = posted(host, session_id, "[[shell trap '' TERM; sleep 300; sleep 300]] five", "turn.tool_started")
     running = pids(host, session_id)[-1]
-    before = tools_that_run(host, session_id)
-    until(lambda: tools_that_run(host, session_id) > before, "a tool that runs", PATIENCE_S)
     host.kill()
     until(lambda: gone(running), "the end of the agent", PATIENCE_S)
     host.start(*options)

@@ -30,7 +30,7 @@ NOT_HERE = (
     "antiphon offers no {}: use the files and the shell of the machine that you run on, which is the one of the person."
 )
 OFFERS = {"fs/": "file access", "terminal/": "terminals", "elicitation/": "forms"}
-"""What a client may offer and this one does not. See docs/decisions/040-acp-without-its-library.md."""
+"""What a client may offer and this one does not. See docs/decisions/009-acp-without-its-library.md."""
 
 
 class Conversation:
