@@ -6,7 +6,7 @@ cursor of the last event that was taken leads on after a break, so that nothing 
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from antiphon.cli.exits import told
 from antiphon.client import AsyncClient, ClientError, ConnectionLost, Event, HostNotReached, NotFound, Pace, Session
@@ -83,12 +83,10 @@ class SessionReader(_Reader):
                 await self._ill(error)
 
     async def refresh(self) -> None:
-        """Read the session's state again; a host that is away is noticed by `run`."""
+        """Read the session's state again."""
         self.stale = False
-        try:
+        with suppress(ClientError):  # `run` meets the same trouble, and tells of it
             self.session = await self._client.session(self._id)
-        except ClientError:
-            self.stale = True
 
     async def earlier(self) -> None:
         """Let the story begin further back."""

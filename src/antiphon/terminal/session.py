@@ -43,7 +43,7 @@ class SessionScreen(Screen[None]):
         self._editing: str | None = None
         self._changed = True
         self._unsent: tuple[str, str] | None = None
-        """A text whose sending failed, and its idempotency key: sent again it is the same message."""
+        """The last text that is not known to have been taken, and its key: sent again it is the same message."""
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -108,26 +108,28 @@ class SessionScreen(Screen[None]):
         """Send, or keep what was edited."""
         if not event.text.strip():
             return
+        self._empty()
         if self._editing:
             editing, self._editing = self._editing, None
-            self._empty()
-            self._try(lambda: self._client.message_edit(editing, text=event.text))
-            return
-        key = self._unsent[1] if self._unsent and self._unsent[0] == event.text else new_key()
-        self._empty()
-        self._try(lambda: self._send(event.text, key))
+            self._try(lambda: self._said(event.text, self._client.message_edit(editing, text=event.text)))
+        else:
+            self._try(lambda: self._said(event.text, self._send(event.text)))
 
-    async def _send(self, text: str, key: str) -> None:
+    async def _send(self, text: str) -> None:
+        ref = self._reader.session.id if self._reader.session else self._ref
+        key = self._unsent[1] if self._unsent and self._unsent[0] == text else new_key()
+        self._unsent = text, key
         mode = cast("Any", self._mode)
+        await self._client.send(ref, text, when_busy=mode, wait_s=0, idempotency_key=key)
+        self._unsent = None
+
+    async def _said(self, text: str, deed: Awaitable[object]) -> None:
+        """Do what is to be done with a text. What the host did not take stands in the prompt again."""
         try:
-            await self._client.send(self._reader.session.id if self._reader.session else self._ref, text,
-                                    when_busy=mode, wait_s=0, idempotency_key=key)  # fmt: skip
-            self._unsent = None
+            await deed
         except ClientError:
-            self._unsent = text, key
             prompt = self.query_one(Prompt)
-            if not prompt.text:  # what could not be sent is not lost
-                prompt.load_text(text)
+            prompt.load_text(f"{text}\n{prompt.text}" if prompt.text else text)
             raise
 
     def on_queue_act(self, event: Queue.Act) -> None:
