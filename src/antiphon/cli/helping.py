@@ -14,6 +14,8 @@ ENVIRONMENT = (
     ("ANTIPHON_URL", "the host's address; then no host is ever started here"),
     ("ANTIPHON_TOKEN", "the token to show it"),
     ("ANTIPHON_DATA_DIR", "the data directory of the host of this machine"),
+    ("ANTIPHON_CONFIG", "the configuration of the host of this machine"),
+    ("ANTIPHON__TABLE__NAME", "a setting of it, such as ANTIPHON__HOST__MAX_AGENTS=16"),
     ("NO_COLOR", "print without colour"),
 )
 

@@ -5,7 +5,8 @@ from typing import Literal
 from antiphon.cli.context import Context
 from antiphon.cli.exits import DONE
 from antiphon.cli.grammar import Given
-from antiphon.cli.listing import ago, table
+from antiphon.cli.listing import ago, clock, table
+from antiphon.client.documents import Permission
 
 
 def list_(context: Context, given: Given) -> int:
@@ -16,14 +17,19 @@ def list_(context: Context, given: Given) -> int:
     if context.out.as_json:
         context.out.document({"items": [permission.document for permission in found]})
     elif found:
-        rows = [
-            (each.id, each.state, each.session_key or each.session_id, ago(each.requested_at), each.question)
-            for each in found
-        ]
-        table(context.out, ("PERMISSION", "STATE", "SESSION", "ASKED", "QUESTION"), rows, coloured=1)
+        heads = ("PERMISSION", "STATE", "SESSION", "ASKED", "BY", "TOOL", "QUESTION")
+        table(context.out, heads, map(_row, found), coloured=1)
     else:
         context.out.note("Nobody asks anything.")
     return DONE
+
+
+def _row(asked: Permission) -> tuple[str, ...]:
+    """One request: by whom it was answered, or when policy will, if nobody does before."""
+    waits = asked.state == "pending" and asked.deadline_at
+    by = f"policy at {clock(asked.deadline_at)[:8]}" if waits else asked.by or ""
+    session = asked.session_key or asked.session_id
+    return asked.id, asked.state, session, ago(asked.requested_at), by, asked.tool or "", asked.question
 
 
 def allow(context: Context, given: Given) -> int:
