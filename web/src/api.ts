@@ -28,6 +28,7 @@ export interface Session {
   when_busy: Mode | null;
   turn_id: string | null;
   queued: number;
+  paused_at: string | null;
   turns: number;
   created_at: string;
   active_at: string;

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
 from browser import WAIT_MS, running
 from e2e.driver import Host
@@ -29,7 +29,11 @@ class Visit:
         self.tolerated: tuple[str, ...] = ()
         context.set_default_timeout(WAIT_MS)
         context.on("weberror", lambda told: self.complaints.append(str(told.error)))
-        context.on("console", lambda told: told.type == "error" and self.complaints.append(told.text))
+        context.on("console", self._hear)
+
+    def _hear(self, told: ConsoleMessage) -> None:
+        if told.type == "error":
+            self.complaints.append(told.text)
 
     def link(self, *args: str) -> str:
         """A new sign-in link."""

@@ -48,7 +48,11 @@ def test_what_waits_is_shown_edited_reordered_and_withdrawn(host: Host, visit: V
     page.get_by_role("button", name="Withdraw: alpha").click()
     expect(page.locator(".queue li")).to_have_count(2)
     assert waiting(page) == ["gamma", "beta, but better"]
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("heading", name="Paused")).to_be_visible()
     host.release()
+    expect(page.locator(".turn-completed")).to_have_count(1)
+    page.get_by_role("button", name="Let it go on").click()
     expect(page.locator(".turn-completed")).to_have_count(3)
     answered = page.locator(".turn .bubble .plain-text").all_inner_texts()
     assert answered == ["[[hold gate]] first", "gamma", "beta, but better"]

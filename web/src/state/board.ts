@@ -183,7 +183,7 @@ async function quietly(work: Promise<void>): Promise<void> {
 
 const TYPES = [
   "session.created session.updated session.status session.stopped session.resumed session.cleared session.deleted",
-  "message.accepted message.ended turn.started turn.ended turn.stalled",
+  "queue.paused queue.continued message.accepted message.ended turn.started turn.ended turn.stalled",
   "permission.requested permission.answered permission.expired",
 ]
   .join(" ")

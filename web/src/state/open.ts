@@ -16,7 +16,7 @@ const KEPT = 120;
 
 const TYPES = [
   "session.created session.updated session.status session.cleared session.stopped session.resumed session.deleted",
-  "queue.reordered message.accepted message.edited message.withdrawn message.requeued message.ended",
+  "queue.reordered queue.paused queue.continued message.accepted message.edited message.withdrawn message.requeued message.ended",
   "turn.started turn.text turn.thought turn.tool_started turn.tool_ended turn.usage turn.stalled turn.steer_requested",
   "turn.steered turn.steer_declined turn.cancel_requested turn.ended",
   "permission.requested permission.answered permission.expired gap snapshot",

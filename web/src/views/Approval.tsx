@@ -29,7 +29,10 @@ export function Approval({ asked, children }: { asked: Question; children?: prea
   const options = asked.options.length > 0 ? asked.options : [ALLOW, DENY];
   return (
     <section class="approval" aria-labelledby={heading} data-permission={asked.id}>
-      <h3 id={heading}>{asked.tool ? `Asks to use ${visible(asked.tool)}` : "Asks you"}</h3>
+      <h3 id={heading}>
+        Asks you
+        {asked.tool && asked.tool !== "ask" && <bdi class="label">{visible(asked.tool)}</bdi>}
+      </h3>
       {children}
       <p class="question" dir="auto">
         {visible(asked.question)}

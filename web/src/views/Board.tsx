@@ -213,6 +213,7 @@ const Row = memo(function Row({ session, open, unread, age }: RowProps) {
           <span>{visible(session.agent)}</span>
           {folder && <span class="folder">{visible(folder)}</span>}
           {session.queued > 0 && <span>{session.queued} waiting</span>}
+          {session.paused_at && <span>paused</span>}
           {board.labelsOf(session).map((label) => (
             <bdi key={label} class="label">
               {visible(label)}

@@ -3,25 +3,27 @@
 import { useId, useRef, useState } from "preact/hooks";
 import { announce } from "../announce";
 import { ask, post, sessionPath } from "../api";
-import type { Mode, Receipt } from "../api";
+import type { Mode, Receipt, Session } from "../api";
 import type { Conversation, Message } from "../state/conversation";
 import { visible } from "../text";
 import { MODES } from "./modes";
 import { ErrorNote, useWork } from "./parts";
 
 interface Props {
-  sessionId: string;
+  session: Session;
   conversation: Conversation;
   receipts: ReadonlyMap<string, Receipt>;
   version: number;
 }
 
-export function Queue({ sessionId, conversation, receipts }: Props) {
+export function Queue({ session, conversation, receipts }: Props) {
   const heading = useId();
   const work = useWork();
   const list = useRef<HTMLOListElement>(null);
   const { queue } = conversation;
-  if (queue.length === 0) return null;
+  const paused = session.paused_at !== null;
+  const path = sessionPath(session.id);
+  if (queue.length === 0 && !paused) return null;
 
   const focus = (id: string | undefined, what: string): void => {
     requestAnimationFrame(() => {
@@ -34,7 +36,7 @@ export function Queue({ sessionId, conversation, receipts }: Props) {
     const order = queue.filter((each) => each !== id);
     const place = queue.indexOf(id) + by;
     order.splice(place, 0, id);
-    if (await work.run(() => post(`${sessionPath(sessionId)}/queue`, { order }))) announce(`Now at place ${place + 1}`);
+    if (await work.run(() => post(`${path}/queue`, { order }))) announce(`Now at place ${place + 1}`);
     focus(id, by < 0 ? (place === 0 ? "down" : "up") : place === order.length - 1 ? "up" : "down");
   };
   const withdraw = async (id: string): Promise<void> => {
@@ -44,9 +46,19 @@ export function Queue({ sessionId, conversation, receipts }: Props) {
   };
   return (
     <section class="queue" aria-labelledby={heading}>
-      <h2 id={heading}>
-        Waiting <span class="count">{queue.length}</span>
-      </h2>
+      <div class="queue-head">
+        <h2 id={heading}>
+          {paused ? "Paused" : "Waiting"} <span class="count">{queue.length}</span>
+        </h2>
+        <button
+          type="button"
+          class="plain"
+          disabled={work.busy}
+          onClick={() => void work.run(() => post(`${path}/queue/${paused ? "continue" : "pause"}`))}
+        >
+          {paused ? "Let it go on" : "Pause"}
+        </button>
+      </div>
       {work.problem && <ErrorNote problem={work.problem} />}
       <ol ref={list}>
         {queue.map((id, place) => (

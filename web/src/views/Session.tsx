@@ -85,7 +85,7 @@ function Opened({ open }: { open: OpenSession }) {
         </button>
       )}
       <div class="bottom">
-        <Queue sessionId={session.id} conversation={conversation} receipts={open.receipts.value} version={version} />
+        <Queue session={session} conversation={conversation} receipts={open.receipts.value} version={version} />
         {session.status === "stopped" ? (
           <Stopped session={session} />
         ) : (
