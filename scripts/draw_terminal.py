@@ -1,4 +1,4 @@
-"""Draw the pictures of the terminal's views in docs/images, from a real host with the echo agent.
+"""Draw the pictures of the terminal's views in docs/images, from a real host with agents that are there everywhere.
 
 python scripts/draw_terminal.py
 """
@@ -35,7 +35,7 @@ with tempfile.TemporaryDirectory() as place:
 """
 SESSIONS = (
     ("telegram:42", "Holiday plans", {"team": "home"}, ["Where shall we go?", "And by train?"]),
-    ("review", "Review of the importer", {"team": "core"}, [f"[[tool Read]] [[tool Grep]] {ANSWER}"]),
+    ("review", "Review of the importer", {"team": "core"}, ["Why do the tests of the importer fail?"]),
     ("deploy", "Deployment", {"team": "core"}, ["[[ask Run `make deploy` on production?]] Deployed."]),
     ("nightly", "Nightly tests", {"team": "core"}, ["[[fail The disk is full]]"]),
     (
@@ -51,6 +51,9 @@ SESSIONS = (
 def served(root: Path) -> Generator[Client]:
     """A host of its own, and a client of it."""
     data = root / "data"
+    data.mkdir(mode=0o700)
+    command = json.dumps([sys.executable, "-c", f"print({ANSWER!r}, end='')"])
+    (data / "antiphon.toml").write_text(f'[agents.reviewer]\nadapter = "command"\ncommand = {command}\n')
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON")}
     command = [sys.executable, "-m", "antiphon.cli", "serve", "--data-dir", str(data), "--port", "0"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
@@ -75,7 +78,7 @@ def wait_for(question: Callable[[], object]) -> None:
 def fill(client: Client, root: Path) -> None:
     """Sessions in which something goes on."""
     for key, title, labels, texts in SESSIONS:
-        client.session_start("echo", key, cwd=str(root), title=title, labels=labels)
+        client.session_start("reviewer" if key == "review" else "echo", key, cwd=str(root), title=title, labels=labels)
         for text in texts:
             client.send(key, text, wait_s=0)
     wanted = {"telegram:42": "idle", "review": "idle", "deploy": "asking", "nightly": "errored", "docs": "running"}
@@ -90,7 +93,7 @@ async def draw(root: Path) -> None:
         for name, ref, words in (("board", None, "Holiday plans"), ("session", "review", "import_into")):
             app = Terminal(client, Seen("pictures", root / "seen"), ref=ref)
             async with app.run_test(size=SIZE) as pilot, asyncio.timeout(PATIENCE_S):
-                while words not in "\n".join(strip.text for strip in app.screen._compositor.render_strips()):  # noqa: SLF001
+                while words not in app.export_screenshot().replace("&#160;", " "):
                     await pilot.pause(0.1)
                 await pilot.pause(1)
                 picture = app.export_screenshot(title=f"antiphon {name}")
