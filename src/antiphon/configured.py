@@ -12,6 +12,7 @@ from antiphon.agents.catalogue import ADAPTERS, UnknownAdapter, build
 from antiphon.agents.environment import SECRET_NAME
 from antiphon.config import Config, ConfigError, HostTable, HttpTable, read_config
 from antiphon.host.settings import AgentSettings
+from antiphon.webhooks.settings import WebhooksTable
 
 HIDDEN = "[hidden]"
 
@@ -71,6 +72,7 @@ def described(data_dir: Path, named: Path | None) -> dict[str, Any]:
         "exists": path.exists(),
         "host": _changed(config.host, HostTable()),
         "http": _changed(config.http, HttpTable()),
+        "webhooks": _changed(config.webhooks, WebhooksTable()),
         "agents": {name: _agent(table) for name, table in sorted(agents.items())},
     }
 

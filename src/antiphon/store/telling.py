@@ -19,7 +19,7 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
     at: int
     session_id: str
     message_id: str | None = None
-    subject: dict[str, Any]
+    subject: Message | dict[str, Any]
 
 
 def tellings(commit: Commit) -> tuple[Telling, ...]:
@@ -48,7 +48,7 @@ def end_of(message: Message) -> Telling:
         at=message.ended_at or 0,
         session_id=message.session_id,
         message_id=message.id,
-        subject=msgspec.to_builtins(message),
+        subject=message,
     )
 
 

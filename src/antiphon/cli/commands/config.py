@@ -27,7 +27,8 @@ def config(context: Context, given: Given) -> int:
         context.out.document(found)
         return DONE
     file = found["file"] if found["exists"] else f"{found['file']} (there is none; everything has its default)"
-    fields(context.out, [("file", file), *_lines("host", found["host"]), *_lines("http", found["http"])])
+    tables = [line for table in ("host", "http", "webhooks") for line in _lines(table, found[table])]
+    fields(context.out, [("file", file), *tables])
     fields(context.out, [(f"agents.{name}", _agent(table)) for name, table in found["agents"].items()])
     return DONE
 

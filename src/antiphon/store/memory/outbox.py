@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from antiphon.core.session import Message
@@ -64,7 +65,7 @@ class MemoryOutbox:
             at=telling.at,
             session_id=telling.session_id,
             message_id=telling.message_id,
-            subject=telling.subject,
+            subject=msgspec.to_builtins(telling.subject),
             since=telling.at,
             next_at=telling.at,
         )
