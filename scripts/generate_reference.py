@@ -33,6 +33,7 @@ from antiphon.core.table import NEW, TRANSITIONS
 from antiphon.host.settings import AgentSettings
 from antiphon.http.openapi import document
 from antiphon.http.problems import STATUSES, TITLES
+from antiphon.webhooks.settings import WebhooksTable
 from antiphon.ports.agent import Capabilities
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,7 +130,8 @@ def label(cause: str) -> str:
 
 def settings() -> str:
     """Every setting of the configuration file with its default."""
-    return table(("`[host]`", "default", "means"), attributes(HostTable))
+    kinds = {"`[host]`": HostTable, "`[webhooks]`": WebhooksTable}
+    return "\n\n".join(table((head, "default", "means"), attributes(kind)) for head, kind in kinds.items())
 
 
 def options() -> str:
