@@ -101,6 +101,10 @@ class Transcript:
         self._path = path
         self._fd = -1
 
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
     @classmethod
     def open(cls, path: Path) -> "Transcript":
         """Go on with a conversation.
