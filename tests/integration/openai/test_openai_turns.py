@@ -179,8 +179,8 @@ async def test_steers_are_answered_in_their_order_in_the_same_turn(desk: Desk, m
         await talk.running.steer(turn_id, f"msg_{word}", (Part(text=word),))
     model.release("gate")
     assert (await talk.end(turn_id)).error is None
-    assert talk.reply(turn_id) == "model: one\n\nmodel: three"
-    assert [each["content"] for each in sent(model)][-2:] == ["two", "three"]
+    assert talk.reply(turn_id) == "model: one\n\nmodel: two\n\nthree"
+    assert sent(model)[-1] == {"role": "user", "content": "two\n\nthree"}
     assert len(model.exchanges) == 2
     assert [(told.message_id, told.taken) for told in talk.of(Steered)] == [("msg_two", True), ("msg_three", True)]
 

@@ -67,6 +67,26 @@ def test_texts_thoughts_and_refusals_are_heard() -> None:
     assert completion.text == "one"
 
 
+def test_a_character_that_is_cut_in_two_is_said_whole() -> None:
+    completion = Completion()
+    said = [completion.take(chunk(content=each)) for each in ("a\ud83d", "\ude00b", "\ud83d", "\ude00")]
+    assert said == [Piece("a", ""), Piece("😀b", ""), None, Piece("😀", "")]
+    lone = Completion()
+    assert [lone.take(chunk(content=each)) for each in ("\ude00x", "\ud83d", "y")] == [
+        Piece("\ufffdx", ""),
+        None,
+        Piece("\ufffdy", ""),
+    ]
+
+
+def test_half_characters_in_thoughts_and_arguments_harm_nobody() -> None:
+    completion = Completion()
+    assert completion.take(chunk(reasoning="a\ud83d")) == Piece("", "a")
+    assert completion.take(chunk(reasoning="\ude00")) == Piece("", "😀")
+    halves = [{"index": 0, "id": "a", "function": {"name": "x", "arguments": each}} for each in ('"\ud83d', '\ude00"')]
+    assert [arguments for _, _, arguments in calls(*halves)] == ['"😀"']
+
+
 def test_calls_are_put_together_by_their_place() -> None:
     first = {"index": 0, "id": "a", "function": {"name": "one", "arguments": ""}}
     second = {"index": 1, "id": "b", "function": {"name": "two", "arguments": "{"}}

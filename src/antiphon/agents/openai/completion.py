@@ -4,6 +4,7 @@ Source: OpenAI API reference, "Chat" and "Chat streaming"; `reasoning_content` a
 `reasoning` as OpenRouter has it.
 """
 
+import json
 from typing import Any
 
 import msgspec
@@ -82,6 +83,24 @@ class _Call(msgspec.Struct):
     arguments: list[str] = []
 
 
+class _Characters:
+    """Makes whole characters of texts that may be cut in the middle of one, as UTF-16 has them."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def take(self, text: str) -> str:
+        """The text, without half a character at its end, which is kept for the next one."""
+        text = self._half + text
+        self._half = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
+        return _combined(text[:-1] if self._half else text)
+
+
+def _combined(text: str) -> str:
+    """A text with the halves of characters put together; one that is alone becomes U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 class Completion:
     """One answer.
 
@@ -96,6 +115,7 @@ class Completion:
         self.usage: Usage | None = None
         self.begun = False
         self._texts: list[str] = []
+        self._characters, self._thought_characters = _Characters(), _Characters()
         self._calls: dict[int, _Call] = {}
 
     @property
@@ -111,7 +131,7 @@ class Completion:
         for place, call in enumerate(self._calls.values()):
             call_id = call.id if call.id and call.id not in seen else f"call_{place}"
             seen.add(call_id)
-            calls.append(Call(call_id, call.name, "".join(call.arguments)))
+            calls.append(Call(call_id, call.name, _combined("".join(call.arguments))))
         return tuple(calls)
 
     def take(self, data: str) -> Piece | None:
@@ -121,8 +141,8 @@ class Completion:
             BadAnswer: It is none, or an error that the server tells in the middle of its answer.
         """
         try:
-            chunk = msgspec.json.decode(data.encode(errors="replace"), type=Chunk)
-        except msgspec.MsgspecError as error:
+            chunk = _chunk(data)
+        except ValueError as error:
             raise BadAnswer(f"The model's server said something that is no chunk of an answer: {error}.") from error
         if chunk.error is not None:
             words = chunk.error if isinstance(chunk.error, str) else chunk.error.message or str(chunk.error.code)
@@ -143,8 +163,8 @@ class Completion:
             return None
         for piece in delta.tool_calls or ():
             self._add(piece)
-        text = (delta.content or "") + (delta.refusal or "")
-        thought = delta.reasoning_content or delta.reasoning or ""
+        text = self._characters.take((delta.content or "") + (delta.refusal or ""))
+        thought = self._thought_characters.take(delta.reasoning_content or delta.reasoning or "")
         if text:
             self._texts.append(text)
         self.begun = self.begun or bool(text or thought or delta.tool_calls)
@@ -167,3 +187,18 @@ class Completion:
             call.arguments.append(function.arguments)
         elif function.arguments is not None:
             call.arguments.append(msgspec.json.encode(function.arguments).decode())
+
+
+def _chunk(data: str) -> Chunk:
+    """A chunk. Servers that count in UTF-16 cut characters in two, which the strict parser does not take.
+
+    Raises:
+        ValueError: It is none.
+    """
+    encoded = data.encode(errors="replace")
+    try:
+        return msgspec.json.decode(encoded, type=Chunk)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        return msgspec.convert(json.loads(encoded), Chunk)

@@ -17,13 +17,14 @@ TOKENS_PER_MESSAGE = 8
 KEPT_SHARE = 0.75
 
 
-def tokens(message: Any) -> int:
+def tokens(part: Any) -> int:
     """The size of a message, or of anything else that is sent, in tokens as they are estimated here."""
-    if isinstance(message, dict) and isinstance(content := message.get("content"), str):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        size = len(content.encode(errors="replace"))
-        size += len(msgspec.json.encode(message["tool_calls"])) if "tool_calls" in message else 0
-    else:
-        size = len(msgspec.json.encode(message))
+    match part:
+        case {"role": _, "content": str(content)}:
+            size = len(content.encode(errors="replace"))
+            size += len(msgspec.json.encode(part["tool_calls"])) if "tool_calls" in part else 0
+        case _:
+            size = len(msgspec.json.encode(part))
     return TOKENS_PER_MESSAGE - (-size // BYTES_PER_TOKEN)
 
 

@@ -1,6 +1,7 @@
 """What went wrong, in words for a person."""
 
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -39,8 +40,10 @@ def refused(status: int, body: bytes) -> str:
 
 def unreachable(base_url: str, error: Exception) -> str:
     """No connection, or one that failed."""
-    why = str(error) or type(error).__name__
-    return f"The model's server at {base_url} could not be reached: {why}"
+    why = (str(error) or type(error).__name__).rstrip(".")
+    place = urlsplit(base_url)
+    address = f"{place.scheme}://{place.netloc.rpartition('@')[2]}"
+    return f"The model's server at {address} could not be reached: {why}."
 
 
 def retrying(why: str, delay_s: float, attempt: int, attempts: int) -> str:

@@ -24,6 +24,7 @@ DENY = {"id": "deny", "name": "Deny", "kind": "reject_once"}
 DENIED = "This call was denied."
 INSTEAD = "Don't try it in another way; go on without it, or say what you can't do."
 SEPARATOR = "\n\n"
+NOTHING = "[There was no answer.]"
 
 
 class Conversation(msgspec.Struct, kw_only=True, eq=False):
@@ -179,9 +180,12 @@ class Turn:
             self._say(Used(turn_id=self.turn_id, usage=self.usage))
 
     def _take_steers(self) -> bool:
+        """Put what came meanwhile into the conversation, as one message: many models want theirs in turn."""
         steers, self._steers = self._steers, []
+        if steers:
+            words = SEPARATOR.join(as_content(steer.parts) for steer in steers)
+            self._transcript.add({"role": "user", "content": words})
         for steer in steers:
-            self._transcript.add({"role": "user", "content": as_content(steer.parts)})
             self._say(Steered(turn_id=self.turn_id, message_id=steer.message_id, taken=True))
         return bool(steers)
 
@@ -235,9 +239,10 @@ class Turn:
 
 
 def _spoken(completion: Completion) -> dict[str, Any]:
-    """What the model said, as a message of the conversation."""
-    message: dict[str, Any] = {"role": "assistant", "content": completion.text}
+    """What the model said, as a message of the conversation. Many servers take none whose text is empty."""
+    message: dict[str, Any] = {"role": "assistant", "content": completion.text or NOTHING}
     if completion.calls:
+        message["content"] = completion.text or None
         message["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
             for call in completion.calls
