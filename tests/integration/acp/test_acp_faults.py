@@ -144,6 +144,19 @@ async def test_late_words_and_second_answers_belong_to_no_turn(lab: Lab) -> None
     assert [started.turn_id for started in talk.of(ToolStarted)] == ["turn_1"]
 
 
+async def test_the_end_of_a_cancelled_turn_is_not_taken_for_the_end_of_the_next(lab: Lab) -> None:
+    cancelled: Step = {"tell": {"id": "$1", "result": {"stopReason": "cancelled"}}}
+    second = [AWAIT, cancelled, words("two"), cancelled, STOP]
+    talk = await lab.open(AWAIT, words("one"), CANCEL, cancelled, cancelled, *second)
+    turn_id = await talk.say("a")
+    await talk.until(Text)
+    await talk.running.cancel(turn_id)
+    assert (await talk.end(turn_id)).cancelled
+    ended, reply = await talk.turn("b")
+    assert (ended.cancelled, reply) == (False, "two")
+    assert len(talk.of(Ended)) == 2
+
+
 async def test_words_outside_of_a_turn_reach_a_person_and_no_turn(lab: Lab) -> None:
     talk = await lab.open(*turn("one"), words("the build "), words("is done"), *turn("two"))
     assert (await talk.turn("a"))[1] == "one"
@@ -260,16 +273,22 @@ async def test_a_cancel_that_an_agent_fails_at_is_a_cancel_all_the_same(lab: Lab
 
 async def test_an_answer_that_was_whole_before_the_cancel_came_counts(lab: Lab) -> None:
     whole: Step = {"tell": {"id": "$1", "result": {"stopReason": "end_turn"}}}
-    nothing: Step = {"tell": {"id": "$2", "result": {"stopReason": "end_turn", "usage": {"inputTokens": 9}}}}
-    talk = await lab.open(AWAIT, words("one"), CANCEL, whole, AWAIT, CANCEL, nothing)
+    talk = await lab.open(AWAIT, words("one"), CANCEL, whole)
     turn_id = await talk.say("a")
     await talk.until(Text)
     await talk.running.cancel(turn_id)
     assert not (await talk.end(turn_id)).cancelled
+
+
+async def test_a_turn_that_is_cancelled_before_it_says_anything_has_neither_answer_nor_cost(lab: Lab) -> None:
+    before = {"stopReason": "end_turn", "usage": {"inputTokens": 9, "outputTokens": 9}}
+    second: Step = {"tell": {"id": "$2", "result": before}}
+    talk = await lab.open(*turn("one"), AWAIT, CANCEL, second)
+    await talk.turn("a")
     turn_id = await talk.say("b")
     await talk.running.cancel(turn_id)
     ended = await talk.end(turn_id)
-    assert (ended.cancelled, ended.usage) == (True, None)
+    assert (ended.cancelled, ended.usage, talk.reply(turn_id)) == (True, None, "")
 
 
 # Permissions
@@ -315,6 +334,16 @@ async def test_a_cancel_settles_every_question_also_those_that_come_after_it(lab
     await talk.until(Text)
     assert (await stderr(talk)).count('answer {"outcome":{"outcome":"cancelled"}}') == 3
     assert len(talk.of(Asked)) == 2
+
+
+async def test_a_session_that_waits_for_a_person_holds_up_no_other(lab: Lab) -> None:
+    asking = await lab.open(AWAIT, permission(1, "allow_once"), {"await_answer": 1}, STOP)
+    turn_id = await asking.say("a")
+    asked = await asking.until(Asked)
+    other = await lab.open(*turn("one"))
+    assert (await other.turn("b"))[1] == "one"
+    await asking.running.answer(asked.request_id, True, None, None)
+    assert (await asking.end(turn_id)).error is None
 
 
 async def test_questions_that_nobody_can_answer_are_settled_at_once(lab: Lab) -> None:
@@ -444,9 +473,10 @@ async def test_an_answer_that_cannot_be_read_ends_its_turn_as_failed(lab: Lab) -
     assert (await talk.turn("c"))[0].error
 
 
-async def test_a_line_of_ten_megabytes_is_heard(lab: Lab) -> None:
-    talk = await lab.open(AWAIT, words("x" * 10_000_000), STOP)
-    assert (await talk.turn("a"))[1] == "x" * 10_000_000
+@pytest.mark.parametrize("size", [70_000, 10_000_000])
+async def test_a_long_line_and_a_short_one_after_it_are_heard(lab: Lab, size: int) -> None:
+    talk = await lab.open(AWAIT, {"at_once": [words("x" * size), words("y"), STOP]})
+    assert (await talk.turn("a"))[1] == "x" * size + "y"
 
 
 async def test_a_line_over_the_limit_fails_its_turn_and_not_the_session(lab: Lab) -> None:
@@ -465,7 +495,7 @@ async def test_a_line_over_the_limit_fails_its_turn_and_not_the_session(lab: Lab
 
 # Ends of the program
 
-DEATHS: list[Step] = [{"exit": 0}, {"exit": 3}, {"signal": 9}]
+DEATHS: list[Step] = [{"exit": 3}, {"signal": 9}]
 
 
 @pytest.mark.parametrize("death", DEATHS)

@@ -1,5 +1,7 @@
 """The first requests to an ACP agent, one after the other, until its session can take prompts."""
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -16,6 +18,7 @@ from antiphon.agents.process import AgentProcess
 MEANWHILE_MAX = 10_000
 """How many lines may come before an answer: one that loads a session tells all of it anew."""
 STDERR_SHOWN = 500
+LAST_WORDS_S = 1.0
 CLIENT: dict[str, Any] = {
     "protocolVersion": protocol.VERSION,
     "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
@@ -135,6 +138,9 @@ class Opening:
                     meanwhile += 1
             if meanwhile > MEANWHILE_MAX:
                 raise NotOpened(f"The agent says much, but does not answer {method}.")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_S):
+                await self._process.wait()  # its last words come beside the end of its output
         raise NotOpened(self._told(f"The agent ended ({self._process.ending}) before it answered {method}."))
 
     def _why(self, error: rpc.Refused) -> str:
