@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from antiphon.agents.catalogue import ADAPTERS, CONFIGURED, SAMPLES, build
 from antiphon.agents.acp.options import AcpOptions
+from antiphon.agents.catalogue import ADAPTERS, CONFIGURED, SAMPLES, build
 from antiphon.agents.claude.options import ClaudeOptions
 from antiphon.agents.codex.options import CodexOptions
 from antiphon.agents.command.options import CommandOptions
@@ -33,8 +33,8 @@ from antiphon.core.table import NEW, TRANSITIONS
 from antiphon.host.settings import AgentSettings
 from antiphon.http.openapi import document
 from antiphon.http.problems import STATUSES, TITLES
-from antiphon.webhooks.settings import WebhooksTable
 from antiphon.ports.agent import Capabilities
+from antiphon.webhooks.settings import WebhooksTable
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
