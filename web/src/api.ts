@@ -65,7 +65,7 @@ export interface Agent {
   capabilities: Record<string, boolean>;
 }
 
-/** An event of a session. `data` is as docs/reference/events.md says, or `{ref, bytes}` where it is large. */
+/** An event of a session. `data` is as docs/reference/events.md says; where it is large, what is short of it, with `ref`. */
 export interface Event {
   cursor: string;
   session_id: string;

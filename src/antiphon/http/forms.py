@@ -289,6 +289,14 @@ class EditMessage(Form):
         return self
 
 
+class ForkSession(Form):
+    """Where a new session begins, and what it is called."""
+
+    turn_id: Annotated[str, StringConstraints(min_length=1, max_length=100), _NO_NUL] | None = None
+    key: Key | None = None
+    title: Title | None = None
+
+
 class ReorderQueue(Form):
     """The ids of all that waits, in their new order."""
 
@@ -437,15 +445,12 @@ class EventsQuery(Query):
     after: Annotated[Cursor | None, Field(description="The cursor after which to begin.")] = None
     limit: Annotated[int, Field(ge=1, le=1000, description="How many events a page may have.")] = 500
     types: Annotated[
-        Annotated[
-            str, StringConstraints(pattern=r"^[a-z_]+(\.([a-z_]+|\*))?(,[a-z_]+(\.([a-z_]+|\*))?)*$", max_length=1000)
-        ]
-        | None,
+        Annotated[str, StringConstraints(pattern=_TYPES, max_length=1000)] | None,
         Field(description="Only events of these types, as `turn.text,permission.*`; `gap` and `snapshot` always come."),
     ] = None
     inline_max: Annotated[
         Annotated[int, Field(ge=0, le=2**31)] | None,
-        Field(description="Events with more bytes of `data` than this come with `{ref, bytes}` in its place."),
+        Field(description="Of `data` with more bytes only what is short comes, with `ref` and `bytes`."),
     ] = None
 
 

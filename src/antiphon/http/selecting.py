@@ -10,6 +10,8 @@ from antiphon.http.answers import encode
 
 ALWAYS = frozenset({"gap", "snapshot", "session.deleted"})
 """Told whatever was asked for: without them a viewer would go on with what is no longer so."""
+SHORT = 256
+"""Up to so many bytes a member of a large event's data is told in place."""
 SCANNED_MAX = 20
 """How many pages of events are looked through for one page of those that were asked for."""
 
@@ -37,14 +39,15 @@ class Selection(NamedTuple):
         return not self.types or event.type in ALWAYS or any(_matches(event.type, wanted) for wanted in self.types)
 
     def shown(self, event: EventView) -> EventView:
-        """An event as it is told: a large one has a reference in the place of its data."""
+        """An event as it is told: a large one keeps what is short of its data, and has a reference to the whole."""
         if self.inline_max is None or not event.cursor or event.type in ALWAYS:
             return event
         size = len(encode(event.data))
         if size <= self.inline_max:
             return event
         place = f"/v1/sessions/{event.session_id}/events/{event.cursor.rpartition(':')[2]}"
-        return msgspec.structs.replace(event, data={"ref": place, "bytes": size})
+        short = {name: value for name, value in event.data.items() if len(encode(value)) <= SHORT}
+        return msgspec.structs.replace(event, data={**short, "ref": place, "bytes": size})
 
     async def stream(self, told: AsyncIterator[Told]) -> AsyncIterator[Told]:
         """What is told of a stream."""

@@ -6,6 +6,7 @@ from antiphon.host.views import Receipt, SessionView, TranscriptItem
 from antiphon.http import answers, bodies, headers
 from antiphon.http.call import Call
 from antiphon.http.forms import (
+    ForkSession,
     PatchSession,
     ReorderQueue,
     SessionsQuery,
@@ -148,6 +149,31 @@ async def clear_session(call: Call) -> Response:
     The transcript is empty again. The running turn is cancelled; what waits runs in the new generation.
     """
     return answers.session(await call.service.clear_session(call.ref()))
+
+
+@GROUP.route(
+    "POST",
+    f"{ONE}/fork",
+    Description(
+        body=ForkSession,
+        answers={201: SessionView},
+        answer_headers=("Location", "ETag"),
+        refusals=(
+            *("session_not_found", "turn_not_found", "fork_unavailable", "session_exists"),
+            *("session_limit", "draining"),
+        ),
+    ),
+)
+async def fork_session(call: Call) -> Response:
+    """Begin a session where a turn of another one ended.
+
+    It has the transcript until then, and its agent remembers it. Without `turn_id` it is the last completed turn. The
+    other session is not touched.
+    """
+    ref = call.ref()
+    form = await call.parsed(ForkSession)
+    view = await call.service.fork_session(ref, turn_id=form.turn_id, key=form.key, title=form.title)
+    return answers.session(view, 201, located=True)
 
 
 @GROUP.route("GET", f"{ONE}/queue", Description(answers={200: PageOf(Receipt)}, refusals=("session_not_found",)))

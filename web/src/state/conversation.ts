@@ -362,11 +362,11 @@ function toolOf(event: Event): Tool {
 function endTool(turn: Turn, event: Event): void {
   const large = largeOf(event.data);
   const open = turn.pieces.filter((piece): piece is Tool => piece.kind === "tool" && piece.outcome === null);
-  const tool = open.find((piece) => piece.id === event.data.tool_id) ?? (large ? open[0] : undefined);
+  const tool = open.find((piece) => piece.id === event.data.tool_id);
   if (!tool) return;
   turn.pieces[turn.pieces.indexOf(tool)] = {
     ...tool,
-    outcome: large ? "completed" : event.data.outcome,
+    outcome: event.data.outcome,
     output: event.data.output,
     large: large ?? tool.large,
     to: event.at,

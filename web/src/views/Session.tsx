@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { announce } from "../announce";
 import { ask, post, sessionPath } from "../api";
 import type { Session as SessionState } from "../api";
-import { linkTo, navigate } from "../routing";
+import { linkTo, navigate, openId } from "../routing";
 import { labelsOf, nameOf } from "../state/board";
 import type { Item } from "../state/conversation";
 import { OpenSession } from "../state/open";
@@ -41,6 +41,8 @@ function Opened({ open }: { open: OpenSession }) {
   useAnnouncements(open);
   useEffect(() => {
     if (!session) return;
+    if (session.id !== open.id) history.replaceState(null, "", linkTo(session.id)); // it was opened by its key
+    if (session.id !== open.id) openId.value = session.id;
     document.title = `${visible(nameOf(session))} · antiphon`;
     const look = (): void => {
       if (document.visibilityState === "visible") seen.look(session);
