@@ -25,7 +25,7 @@ async def test_the_board_shows_all_by_attention_and_goes_on_by_itself(alone: Ins
         client.send("runs", "[[hold runs-go]]", wait_s=0)
         client.send("asks", "[[ask May I?]]", wait_s=0)
         until(lambda: client.session("asks").status == "asking", "question", 30)
-        client.send("calm", "hello")
+        assert client.send("calm", "hello").state == "answered"
         async with opened(alone) as view:
             await view.until(lambda: keys(view) == ["asks", "fails", "runs", "calm"], "the order")
             await view.shows("asks: May I?", "4 sessions", "1 asking")

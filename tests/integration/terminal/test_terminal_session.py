@@ -131,11 +131,13 @@ async def test_what_the_agent_asks_is_answered_in_place(host: Installation, clie
     start(client, host, "asks")
     first = client.send("asks", "[[ask May I?]] a", wait_s=0)
     async with opened(host, ref="asks") as view:
-        await view.shows("? May I?", "Allow", "Deny")
+        await view.until(lambda: len(view.app.screen.query(Choice)) == 2, "two answers")
+        await view.shows("May I?", "Allow", "Deny")
         await view.pilot.press("f8")
         await view.until(lambda: client.message(first.id).ended, "end")
+        await view.until(lambda: not view.app.screen.query(Choice), "no question left")
         second = client.send("asks", "[[ask And this?]] b", wait_s=0)
-        await view.shows("? And this?")
+        await view.until(lambda: len(view.app.screen.query(Choice)) == 2, "two answers")
         deny = [choice for choice in view.app.screen.query(Choice) if "Deny" in str(choice.label)]
         deny[0].focus()
         await view.pilot.press("enter")

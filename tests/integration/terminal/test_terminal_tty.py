@@ -37,9 +37,15 @@ class Tty:
     def shows(self, words: str, seconds: float = 30) -> None:
         """Wait until these words stand on the screen."""
         deadline = time.monotonic() + seconds
-        while words not in (text := "\n".join(self.screen.display)):
+        while words not in (text := self.text):
             assert time.monotonic() < deadline, f"no {words!r} on the screen:\n{text}"
             assert self._read(), f"the command ended:\n{text}"
+
+    @property
+    def text(self) -> str:
+        """What stands on the screen. The second cell of a wide character is empty."""
+        rows = (self.screen.buffer[row] for row in range(self.screen.lines))
+        return "\n".join("".join(row[column].data for column in range(self.screen.columns)) for row in rows)
 
     def ended(self) -> int | None:
         """Wait for the end; the exit code."""
