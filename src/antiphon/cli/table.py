@@ -298,6 +298,15 @@ cancels the running turn, Ctrl+B leads to the board. Leaving, with Ctrl+Q, ends 
         examples=("antiphon session delete telegram:42",),
     ),
     Command(
+        ("session", "fork"),
+        "Begin a session where a turn of another one ended.",
+        "session:fork",
+        (_REF, Argument("KEY", "A name for the new session.", optional=True)),
+        (Option("--turn", "The turn, by its id. Default: the last one that completed.", "ID"), _TITLE),
+        about="It has the transcript until then, and its agent remembers it. Prints what names it.",
+        examples=("antiphon session fork telegram:42 experiment", "antiphon session fork telegram:42 --turn turn_…"),
+    ),
+    Command(
         ("session", "export"),
         "Write a session with its whole history to a file.",
         "session:export",

@@ -280,6 +280,12 @@ class AsyncClient:
         """A new session from an export, with new ids; it gets its key where that is free."""
         return await self._ask(exchanges.session_import(exported))
 
+    async def session_fork(
+        self, ref: str, *, turn_id: str | None = None, key: str | None = None, title: str | None = None
+    ) -> Session:
+        """A new session that begins where a turn of this one ended: the last completed one, unless another is named."""
+        return await self._ask(exchanges.session_fork(ref, given(turn_id=turn_id, key=key, title=title)))
+
     async def queue(self, ref: str) -> list[Receipt]:
         """What waits, in order."""
         return (await self._ask(exchanges.queue(ref))).items

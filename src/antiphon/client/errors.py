@@ -105,6 +105,10 @@ class TurnEnded(Refused):
     CODE = "turn_ended"
 
 
+class ForkUnavailable(Refused):
+    CODE = "fork_unavailable"
+
+
 class NotEditable(Refused):
     """The message no longer waits."""
 

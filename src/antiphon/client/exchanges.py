@@ -102,6 +102,11 @@ def session_import(exported: Json) -> Exchange[Session]:
     return Exchange(_post("/v1/sessions/import", exported), Session.read)
 
 
+def session_fork(ref: str, body: Json) -> Exchange[Session]:
+    """A new session that begins where a turn of this one ended."""
+    return Exchange(_post(f"{_session(ref)}/fork", body), Session.read)
+
+
 def queue(ref: str) -> Exchange[Page[Receipt]]:
     """What waits, in order."""
     return Exchange(_get(f"{_session(ref)}/queue"), page_of(Receipt))

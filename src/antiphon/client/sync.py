@@ -274,6 +274,12 @@ class Client:
         """A new session from an export, with new ids; it gets its key where that is free."""
         return self._ask(exchanges.session_import(exported))
 
+    def session_fork(
+        self, ref: str, *, turn_id: str | None = None, key: str | None = None, title: str | None = None
+    ) -> Session:
+        """A new session that begins where a turn of this one ended: the last completed one, unless another is named."""
+        return self._ask(exchanges.session_fork(ref, given(turn_id=turn_id, key=key, title=title)))
+
     def queue(self, ref: str) -> list[Receipt]:
         """What waits, in order."""
         return self._ask(exchanges.queue(ref)).items

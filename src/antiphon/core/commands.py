@@ -102,6 +102,15 @@ class DeleteSession(Command, frozen=True, kw_only=True):
     pass
 
 
+class Fork(Command, frozen=True, kw_only=True):
+    """Make this copy of another session's journal, up to the end of that turn, a session of its own. What waited in it
+    then is not part of it."""
+
+    from_session_id: str
+    from_turn_id: str
+    mark: str
+
+
 class CancelTurn(Command, frozen=True, kw_only=True):
     """`queue`: all that waits ends with it, also what was handed to this turn and not taken yet."""
 
@@ -225,6 +234,7 @@ class AgentEnded(Command, frozen=True, kw_only=True):
     error: Problem | None = None
     cancelled: bool = False
     usage: Usage | None = None
+    mark: str | None = None
 
 
 class AgentExited(Command, frozen=True, kw_only=True):

@@ -285,6 +285,20 @@ def _clear(session: Session, command: c.ClearSession, _given: Given) -> Decision
     return (*_cancel(session, "clear"), cleared)
 
 
+def _fork(session: Session, command: c.Fork, _given: Given) -> Decision:
+    """Nothing runs in a copy. What waited in the original is taken back here, what a person had halted goes on."""
+    taken_back: list[e.Event] = []
+    for message in session.inbox:
+        taken_back += [
+            e.MessageWithdrawn(message_id=message.id),
+            e.MessageEnded(message_id=message.id, state="withdrawn"),
+        ]
+    resumed = (e.SessionResumed(),) if session.lifecycle == "stopped" else ()
+    continued = (e.QueueContinued(),) if session.paused_at else ()
+    fields = {name: getattr(command, name) for name in command.__struct_fields__}
+    return (*taken_back, *resumed, *continued, e.SessionForked(**fields))
+
+
 def _delete(session: Session, _command: c.DeleteSession, _given: Given) -> Decision:
     waiting = [e.MessageEnded(message_id=message.id, state="cancelled") for message in session.inbox]
     running = _end_turn(session.running, session, "cancelled") if session.running else ()
@@ -347,12 +361,13 @@ def _end_turn(
     *,
     error: Problem | None = None,
     usage: Usage | None = None,
+    mark: str | None = None,
     again: Events = (),
 ) -> Events:
     """The end of a turn and of all that hangs on it. `again`: what becomes of its messages instead of an end."""
     turn_id = running.turn.id
     tools = [e.TurnToolEnded(turn_id=turn_id, tool_id=tool, outcome="aborted") for tool in running.open_tools]
-    ended = e.TurnEnded(turn_id=turn_id, state=state, error=error, usage=usage)
+    ended = e.TurnEnded(turn_id=turn_id, state=state, error=error, usage=usage, mark=mark)
     ends = [
         e.MessageEnded(message_id=message.id, turn_id=turn_id, state=ENDS[state], error=error)
         for message in running.messages
@@ -455,10 +470,12 @@ def _ended(session: Session, command: c.AgentEnded, _given: Given) -> Decision:
     if command.cancelled and not error:
         error = Problem(code="agent_failed", detail="The agent stopped its turn by itself.")
     usage = command.usage if command.usage and command.usage.sound else None
-    return _settle(session, running, error=error, usage=usage)
+    return _settle(session, running, error=error, usage=usage, mark=command.mark)
 
 
-def _settle(session: Session, running: Running, *, error: Problem | None, usage: Usage | None = None) -> Events:
+def _settle(
+    session: Session, running: Running, *, error: Problem | None, usage: Usage | None = None, mark: str | None = None
+) -> Events:
     """End the turn as what it came to: a cancel that is on disk outweighs whatever the agent says after it."""
     if running.cancelling == "shutdown":
         return _end_turn(running, session, "interrupted", usage=usage, again=_requeued(running, running.again))
@@ -466,7 +483,9 @@ def _settle(session: Session, running: Running, *, error: Problem | None, usage:
         return _end_turn(running, session, "failed", error=deadlines.RUNNING, usage=usage)
     if running.cancelling:
         return _end_turn(running, session, "cancelled", usage=usage)
-    return _end_turn(running, session, "failed" if error else "completed", error=error, usage=usage)
+    if error:
+        return _end_turn(running, session, "failed", error=error, usage=usage)
+    return _end_turn(running, session, "completed", usage=usage, mark=mark)
 
 
 def _opened(session: Session, command: c.AgentOpened, _given: Given) -> Decision:
@@ -570,6 +589,7 @@ _DECIDERS: dict[type[c.Command], Callable[[Session, Any, Given], Decision]] = {
     c.PauseQueue: _pause,
     c.ContinueQueue: _continue,
     c.TimePassed: _time_passed,
+    c.Fork: _fork,
     c.TurnStalls: _stalls,
     c.PatchSession: _patch,
     c.StopSession: _stop,

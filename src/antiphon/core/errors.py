@@ -1,7 +1,8 @@
 """The one error tree. Each class is a refusal or failure that a client can meet, with a stable `code`.
 
     AntiphonError
-    ├── Busy, QueueFull, Stopped, Exists, Conflict, TurnEnded, NotEditable, PermissionAnswered   the session says no
+    ├── Busy, QueueFull, Stopped, Exists, Conflict, TurnEnded, NotEditable, PermissionAnswered,
+    │   ForkUnavailable                                                                          the session says no
     ├── KeyReused, InvalidRequest, TooLarge, PreconditionFailed, MethodNotAllowed                the request is at fault
     ├── NotFound                                                                                 nothing by that name
     ├── AgentUnavailable, AgentFailed                                                            the agent is at fault
@@ -67,6 +68,12 @@ class Conflict(AntiphonError):
     """Every retry met another writer. Nothing was changed; the next attempt starts clean."""
 
     code = "session_conflict"
+
+
+class ForkUnavailable(AntiphonError):
+    """No session can begin where that turn ended: it did not complete, or its agent can't go back there."""
+
+    code = "fork_unavailable"
 
 
 class TurnEnded(AntiphonError):

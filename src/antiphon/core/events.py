@@ -75,6 +75,15 @@ class SessionDeleted(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "session.deleted"
 
 
+class SessionForked(Event, frozen=True, kw_only=True):
+    """What stands before it was copied from another session, up to the end of that turn; from here on it is its own."""
+
+    TYPE: ClassVar[str] = "session.forked"
+    from_session_id: str
+    from_turn_id: str
+    mark: str
+
+
 class QueueReordered(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "queue.reordered"
     order: tuple[str, ...]
@@ -241,6 +250,7 @@ class TurnEnded(Event, frozen=True, kw_only=True):
     state: TurnState
     error: Problem | None = None
     usage: Usage | None = None
+    mark: str | None = None
 
 
 class PermissionRequested(Event, frozen=True, kw_only=True):

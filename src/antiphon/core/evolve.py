@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from antiphon.core import events as e
 from antiphon.core.merge import merged
-from antiphon.core.session import AgentRun, Message, Permission, Running, Session, Turn, Usage
+from antiphon.core.session import AgentRun, Branch, Message, Permission, Running, Session, Turn, Usage
 from antiphon.core.table import NEW, ImpossibleEvent, move
 from antiphon.core.words import Substitute
 
@@ -96,6 +96,7 @@ def _cleared(session: Session, event: e.SessionCleared, at: int) -> Change:
         session,
         generation=event.generation,
         resume_token=None,
+        branch=session.branch and replace(session.branch, mark=None),
         last_turn=None,
         active_at=at,
         message_at=session.message_at if session.inbox else None,
@@ -105,6 +106,13 @@ def _cleared(session: Session, event: e.SessionCleared, at: int) -> Change:
 
 def _lifecycle(session: Session, event: e.Event, at: int) -> Change:
     return Change(replace(session, lifecycle=move("session", session.lifecycle, event.TYPE), active_at=at))
+
+
+def _forked(session: Session, event: e.SessionForked, at: int) -> Change:
+    if session.running or session.inbox or session.agent_run:
+        raise ImpossibleEvent(f"{session.id} is not at rest: {event.TYPE} cannot happen")
+    branch = Branch(session_id=event.from_session_id, turn_id=event.from_turn_id, mark=event.mark)
+    return Change(replace(session, branch=branch, resume_token=None, active_at=at))
 
 
 def _deleted(session: Session, event: e.SessionDeleted, at: int) -> Change:
@@ -332,6 +340,7 @@ def _turn_ended(session: Session, event: e.TurnEnded, at: int) -> Change:
         error=event.error,
         usage=usage,
         rolled_back=running.rollback,
+        mark=event.mark,
     )
     ending = tuple(replace(message, usage=usage or Usage()) for message in running.messages)
     parked = tuple(
@@ -467,6 +476,7 @@ _EVOLVERS: dict[type[e.Event], Callable[[Session, Any, int], Change]] = {
     e.SessionStopped: _lifecycle,
     e.SessionResumed: _lifecycle,
     e.SessionDeleted: _deleted,
+    e.SessionForked: _forked,
     e.QueueReordered: _reordered,
     e.QueuePaused: _paused,
     e.QueueContinued: _continued,

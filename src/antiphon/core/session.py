@@ -125,6 +125,8 @@ class Turn(Value, frozen=True, kw_only=True):
     error: Problem | None = None
     usage: Usage | None = None
     rolled_back: bool = False
+    mark: str | None = None
+    """Where the agent's conversation stood at its end, in the words of its adapter: a branch can begin there."""
 
 
 class Permission(Value, frozen=True, kw_only=True):
@@ -178,6 +180,14 @@ class AgentRun(Value, frozen=True, kw_only=True):
     started_at: int
 
 
+class Branch(Value, frozen=True, kw_only=True):
+    """Where a session comes from: a turn of another one. `mark` is there until the transcript is cleared."""
+
+    session_id: str
+    turn_id: str
+    mark: str | None = None
+
+
 class Session(Value, frozen=True, kw_only=True):
     """All that `decide` needs to know of a session. Everything here is the fold of its journal.
 
@@ -208,6 +218,7 @@ class Session(Value, frozen=True, kw_only=True):
     """The pending ones."""
     agent_run: AgentRun | None = None
     resume_token: str | None = None
+    branch: Branch | None = None
     last_turn: TurnState | None = None
     created_at: int
     active_at: int

@@ -73,27 +73,61 @@ def imported(document: dict[str, Any], *, ids: Ids, now: int, key: str | None) -
     return commit
 
 
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fork is made of: a turn of a session, where the agent's conversation stood then, and a name and title."""
+
+    turn: Turn
+    mark: str
+    key: str | None
+    title: str | None
+
+
+async def forked(store: Store, origin: Origin, *, ids: Ids, now: int) -> Commit:
+    """The commit that makes a session of another one's journal, up to the end of a turn, with new ids.
+
+    Raises:
+        NotFound: The other session was deleted while its journal was read.
+    """
+    turn, entries = origin.turn, list[e.Entry]()
+    while page := await store.entries(turn.session_id, after=len(entries), limit=PAGE):
+        entries += page
+        if entries[-1].sequence > (turn.last_sequence or 0) + len(turn.message_ids):
+            break
+    ends = [place for place, entry in enumerate(entries, 1) if entry.type in _ENDS and entry.turn_id == turn.id]
+    if not ends:
+        raise NotFound("session", turn.session_id)
+    journal = _renamed(_of_a_copy(entries[: ends[-1]], keep_marks=True), ids)
+    fork = c.Fork(from_session_id=turn.session_id, from_turn_id=turn.id, mark=origin.mark)
+    patch = c.PatchSession(changes={} if origin.title is None else {"title": origin.title})
+    return _commit(journal, now=now, key=origin.key, then=(fork, patch))
+
+
+_ENDS = (e.TurnEnded.TYPE, e.MessageEnded.TYPE, e.MessageRequeued.TYPE)
+
+
 def _require_numbered(entries: list[e.Entry]) -> None:
     if [entry.sequence for entry in entries] != list(range(1, len(entries) + 1)):
         raise ImpossibleEvent("its entries are not numbered from 1 on")
 
 
-def _of_a_copy(entries: list[e.Entry]) -> list[e.Entry]:
-    """The journal as a copy has it: without the way back to the agent's conversation, which stays the original's."""
+def _of_a_copy(entries: list[e.Entry], *, keep_marks: bool = False) -> list[e.Entry]:
+    """The journal as a copy has it: without the way back to the agent's conversation, which stays the original's.
+
+    A fork keeps where it can branch off from that.
+    """
     kept = [entry for entry in entries if entry.type != e.AgentResumable.TYPE]
+    secrets = {e.AgentStarted.TYPE: "resume_token", e.TurnEnded.TYPE: None if keep_marks else "mark"}
     return [
-        msgspec.structs.replace(entry, sequence=place, data=_without_token(entry))
+        msgspec.structs.replace(entry, sequence=place, data=_without(entry.data, secrets.get(entry.type)))
         for place, entry in enumerate(kept, 1)
     ]
 
 
-def _without_token(entry: e.Entry) -> dict[str, Any]:
-    if entry.type != e.AgentStarted.TYPE:
-        return entry.data
-    return {name: value for name, value in entry.data.items() if name != "resume_token"}
+def _without(data: dict[str, Any], name: str | None) -> dict[str, Any]:
+    return {field: value for field, value in data.items() if field != name} if name in data else data
 
 
-def _commit(entries: list[e.Entry], *, now: int, key: str | None) -> Commit:
+def _commit(entries: list[e.Entry], *, now: int, key: str | None, then: tuple[c.Command, ...] = ()) -> Commit:
     session: Session | None = None
     records: dict[str, Record] = {}
     events: list[e.Event] = []
@@ -110,6 +144,8 @@ def _commit(entries: list[e.Entry], *, now: int, key: str | None) -> Commit:
         raise ImpossibleEvent("the journal is empty")
     step = Step(session, Given(now=now), session_id=session.id)
     step.take(c.HostDied())
+    for command in then:
+        step.take(command)
     if step.session and step.session.inbox:
         step.take(c.StopSession())  # what waits may run in the original too: a person decides whether it runs here
     step.seal()

@@ -298,6 +298,7 @@ class Driver:
                 **own_environment(session.agent, self._context.settings),
             },
             place=self._context.belongings.of(session.id),
+            fork_from=session.branch.mark if session.branch else None,
         )
         timeout_s = self._context.settings.open_timeout_s
         try:
@@ -465,7 +466,9 @@ class Driver:
             opened.ended.set()
             opened.requests = {}
         await self._desk.report(
-            c.AgentEnded(turn_id=said.turn_id, error=said.error, cancelled=said.cancelled, usage=said.usage)
+            c.AgentEnded(
+                turn_id=said.turn_id, error=said.error, cancelled=said.cancelled, usage=said.usage, mark=said.mark
+            )
         )
 
     async def _asked(self, opened: _Open, said: port.Asked) -> None:

@@ -14,10 +14,10 @@ from antiphon.core import commands as c
 from antiphon.core import errors
 from antiphon.core.decide import Given, Refused
 from antiphon.core.names import key_problem
-from antiphon.core.session import Session
+from antiphon.core.session import Session, Turn
 from antiphon.core.step import Step
 from antiphon.host.actor import Accepted, SessionActor
-from antiphon.host.archive import exported, exported_key, imported
+from antiphon.host.archive import Origin, exported, exported_key, forked, imported
 from antiphon.host.attention import Attention
 from antiphon.host.belongings import Belongings
 from antiphon.host.context import Context
@@ -46,6 +46,7 @@ SWEEP_S = 0.5
 DOUBT_S = 2.0
 """How long a caller waits for the host to find out what became of a commit."""
 HURRIED_GRACE_S = 2.0
+TURNS_PAGE = 200
 
 
 class Host(Following):
@@ -591,6 +592,57 @@ class Host(Following):
                 continue
             return commit.session
         raise errors.Conflict("The session could not be imported. Try again.", retry_after_s=1)
+
+    async def fork_session(self, ref: str, *, turn_id: str | None, key: str | None, title: str | None) -> SessionView:
+        """See `Service.fork_session`."""
+        self._take_new()
+        if key is not None and (problem := key_problem(key)):
+            raise errors.InvalidRequest(problem, field="key")
+        session = await self.load(ref)
+        origin = await self._origin(session, turn_id, key, title)
+        await self._check_room()
+        return self.shown(await self._finish(self._fork(origin), "fork"))
+
+    async def _origin(self, session: Session, turn_id: str | None, key: str | None, title: str | None) -> Origin:
+        """The turn that was named, or the last one from which a session can begin, if its agent can do that.
+
+        Raises:
+            ForkUnavailable, NotFound.
+        """
+        turn = await (self._turn(turn_id) if turn_id else self._last_marked(session))
+        if turn_id and turn and turn.session_id != session.id:
+            raise errors.NotFound("turn", turn_id)
+        agent = self.context.agents.get(session.agent)
+        if agent is None or not agent.capabilities.fork:
+            detail = (
+                f"The agent {session.agent!r} can't begin a conversation where another one stood. Start a new session."
+            )
+            raise errors.ForkUnavailable(detail, session_id=session.id)
+        if turn is None or turn.mark is None:
+            which = "No turn of this session" if turn is None else f"Turn {turn.id} is {turn.state}: it"
+            detail = f"{which} leaves a place from which to begin. Choose a turn that completed."
+            raise errors.ForkUnavailable(detail, session_id=session.id, turn_id=turn_id)
+        return Origin(turn=turn, mark=turn.mark, key=key, title=title)
+
+    async def _last_marked(self, session: Session) -> Turn | None:
+        cursor, last = None, None
+        while True:
+            page = await self.context.store.turns(
+                session.id, generation=session.generation, cursor=cursor, limit=TURNS_PAGE
+            )
+            last = next((turn for turn in reversed(page.items) if turn.mark), last)
+            cursor = page.next_cursor
+            if cursor is None:
+                return last
+
+    async def _fork(self, origin: Origin) -> Session:
+        commit = await forked(self.context.store, origin, ids=self.context.ids, now=self.context.clock.now())
+        try:
+            await self._keep(commit)
+        except KeyTaken as taken:
+            detail = f"Key {origin.key!r} belongs to session {taken.session_id}. Choose another key."
+            raise errors.Exists(detail, session_id=taken.session_id, key=origin.key) from None
+        return commit.session
 
     async def status(self) -> HostStatus:
         """See `Service.status`."""

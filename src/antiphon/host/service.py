@@ -227,4 +227,13 @@ class Service(Protocol):
         """Make a new session, with new ids, from an export; its key is kept if it is free."""
         ...
 
+    async def fork_session(self, ref: str, *, turn_id: str | None, key: str | None, title: str | None) -> SessionView:
+        """Make a session that begins where a turn of another one ended: with its transcript until then, and an agent
+        that remembers it. Without `turn_id` it is the last turn from which that can be done.
+
+        Raises:
+            ForkUnavailable, NotFound, Exists (key), SessionLimit, Draining, StoreUnavailable.
+        """
+        ...
+
     async def status(self) -> HostStatus: ...

@@ -62,6 +62,7 @@ class SessionView(View, frozen=True, kw_only=True):
     turn_id: str | None
     queued: int
     paused_at: str | None
+    forked_from: dict[str, str] | None
     turns: int
     created_at: str | None
     active_at: str | None
@@ -174,10 +175,16 @@ def session_view(session: Session) -> SessionView:
         turn_id=session.running.turn.id if session.running else None,
         queued=len(session.inbox),
         paused_at=rfc3339(session.paused_at),
+        forked_from=_forked_from(session),
         turns=session.turns,
         created_at=rfc3339(session.created_at),
         active_at=rfc3339(session.active_at),
     )
+
+
+def _forked_from(session: Session) -> dict[str, str] | None:
+    branch = session.branch
+    return {"session_id": branch.session_id, "turn_id": branch.turn_id} if branch else None
 
 
 def receipt(message: Message, *, reply: str | None, position: int | None, waiting_for: str | None) -> Receipt:

@@ -18,6 +18,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         permissions: The agent asks before it acts.
         rollback: A cancelled turn can be taken out of the agent's memory.
         usage: Turns report tokens or cost.
+        fork: A new conversation can begin where a turn of another one ended: `Ended.mark` says where that is.
     """
 
     steer: bool = False
@@ -26,6 +27,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     permissions: bool = False
     rollback: bool = False
     usage: bool = False
+    fork: bool = False
 
 
 class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +44,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
         environment: The whole environment of the process. The host's secrets are not in it.
         place: A directory of this session's own, absolute, for what the adapter must keep of it. An adapter that needs
             it makes it; it goes with the session. None where the host keeps nothing.
+        fork_from: The mark of a turn, of another session, after which this conversation begins; where it can't, `open`
+            fails. It counts until the resume token leads to a conversation.
     """
 
     name: str
@@ -54,6 +58,11 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, Any] = {}
     environment: Mapping[str, str] = {}
     place: str | None = None
+    fork_from: str | None = None
+
+
+MEMORYLESS = "-"
+"""The mark of an agent that remembers nothing from turn to turn: any conversation can begin after any turn."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,12 +140,17 @@ class Began(Said, frozen=True, kw_only=True):
 
 
 class Ended(Said, frozen=True, kw_only=True):
-    """The agent's turn is over: it completed unless `error` is set; `cancelled` when it says it was cut short."""
+    """The agent's turn is over: it completed unless `error` is set; `cancelled` when it says it was cut short.
+
+    `mark`, with `Capabilities.fork`, says where its conversation stands now: opened with that in `AgentSpec.fork_from`,
+    and no resume token, an agent begins a conversation of its own from there. It must hold all that takes.
+    """
 
     turn_id: str
     error: Problem | None = None
     cancelled: bool = False
     usage: Usage | None = None
+    mark: str | None = None
 
 
 class Resumable(Said, frozen=True, kw_only=True):

@@ -304,7 +304,13 @@ class Turn:
         told = usage if self.agent.capabilities.usage else None
         if told:
             yield Used(turn_id=self.id, usage=told)
-        yield Ended(turn_id=self.id, error=self.error, cancelled=self.cancelled and not self.error, usage=told)
+        yield Ended(
+            turn_id=self.id,
+            error=self.error,
+            cancelled=self.cancelled and not self.error,
+            usage=told,
+            mark=f"after {self.id}",
+        )
         yield from self.afterthoughts
 
 

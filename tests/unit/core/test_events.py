@@ -20,6 +20,7 @@ FULL: tuple[e.Event, ...] = (
     e.SessionResumed(),
     e.SessionDeleted(),
     e.QueueReordered(order=("msg_2", "msg_1")),
+    e.SessionForked(from_session_id="ses_2", from_turn_id="turn_2", mark="m"),
     e.QueuePaused(),
     e.QueueContinued(),
     e.MessageAccepted(
@@ -51,6 +52,7 @@ FULL: tuple[e.Event, ...] = (
     e.TurnCancelRequested(turn_id="turn_1", reason="interrupt", rollback=True),
     e.TurnCancelRequested(turn_id="turn_1", reason="shutdown", again="resumed"),
     e.TurnEnded(turn_id="turn_1", state="failed", error=PROBLEM, usage=Usage()),
+    e.TurnEnded(turn_id="turn_1", state="completed", mark="m"),
     e.PermissionRequested(
         permission_id="perm_1", turn_id="turn_1", question="?", tool="sh", options=({"id": "o"},), deadline_at=5
     ),

@@ -47,6 +47,7 @@ COMMANDS: tuple[c.Command, ...] = (
     c.PauseQueue(),
     c.ContinueQueue(),
     c.TimePassed(),
+    c.Fork(from_session_id="ses_2", from_turn_id="turn_2", mark="m"),
     c.TurnStalls(turn_id="turn_1", heard_at=1, detail="d"),
 )
 

@@ -213,6 +213,7 @@ IMPOSSIBLE: list[tuple[Callable[[], Scene], e.Event]] = [
     (running, end_of("msg_1", "turn_1", "interrupted")),
     (lambda: running("cancel"), end_of("msg_1", "turn_1", "cancelled")),
     (waiting, e.QueueContinued()),
+    (waiting, e.SessionForked(from_session_id="ses_2", from_turn_id="turn_2", mark="m")),
     (paused, e.QueuePaused()),
     (lambda: late(running_ms=1), e.TurnEnded(turn_id="turn_1", state="completed")),
     (waiting, e.QueueReordered(order=())),

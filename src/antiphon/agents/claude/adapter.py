@@ -52,6 +52,7 @@ class ClaudeAgent:
             permissions=self._options.permission_mode not in UNASKING,
             rollback=False,
             usage=True,
+            fork=True,
         )
 
     @classmethod
@@ -105,7 +106,7 @@ class ClaudeAgent:
                 if not unproven or NOT_FOUND not in str(error):
                     raise OpenFailed(CANT_GO_ON.format(session_id, error)) from error
         try:
-            remark = FORGOTTEN if unproven else None
+            remark = FORGOTTEN if unproven and not spec.fork_from else None
             return await self._start(options, spec, session_id or self._new_id(), resume=False, remark=remark)
         except _Unanswered as error:
             raise OpenFailed(str(error)) from error
@@ -123,7 +124,7 @@ class ClaudeAgent:
         """
         environment = {**spec.environment, **session_variables(spec)}
         process = await AgentProcess.start(
-            options.command_line(spec.model, session_id, resume=resume),
+            options.command_line(spec.model, session_id, resume=resume, fork_from=None if resume else spec.fork_from),
             cwd=spec.cwd,
             environment=options.variables(environment),
             line_limit=options.line_limit,

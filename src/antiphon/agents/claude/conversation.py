@@ -185,6 +185,7 @@ class Conversation:
             turn = self._saying(line.message.id, line, begins=line.parent_tool_use_id is None)
             if turn is not None:
                 turn.hear_whole(line)
+                turn.last_word = line.uuid if line.parent_tool_use_id is None else turn.last_word
 
     def _saying(self, message_id: str, line: protocol.Line, *, begins: bool) -> Turn | None:
         """Whose words these are; None for late ones of a turn that is over."""
@@ -344,7 +345,7 @@ class Conversation:
         self._forget(turn)
         for request_id in [each.request_id for each in self._questions.values() if each.turn_id == turn.turn_id]:
             del self._questions[request_id]
-        turn.end()
+        turn.end(f"{self.session_id} {turn.last_word}" if turn.last_word else None)
 
     # What is asked of Claude Code
 

@@ -68,8 +68,10 @@ class ClaudeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         except msgspec.ValidationError as error:
             raise BadOptions(f"The configuration of this Claude Code agent is wrong: {error}.") from error
 
-    def command_line(self, model: str | None, session_id: str, *, resume: bool) -> list[str]:
-        """The whole command line.
+    def command_line(
+        self, model: str | None, session_id: str, *, resume: bool, fork_from: str | None = None
+    ) -> list[str]:
+        """The whole command line. `fork_from` is where a new session begins: another one's id and a message's uuid.
 
         Raises:
             BadOptions: `command` is empty.
@@ -85,6 +87,9 @@ class ClaudeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "--max-turns": self.max_turns,
             "--resume" if resume else "--session-id": session_id,
         }
+        if fork_from is not None:
+            origin, _, last_word = fork_from.partition(" ")
+            words += ["--fork-session", f"--resume={origin}", f"--resume-session-at={last_word}"]
         for option, value in wishes.items():
             words += [] if value is None else [f"{option}={value}"]
         return [*words, *self.arguments]

@@ -26,6 +26,7 @@ class Turn:
         muted: What is said now belongs to a message that was taken back too late: it is not an answer.
         cut: Claude Code says that it was cut short.
         failure: Why it can't count as completed any more.
+        last_word: The uuid of the last whole block that the model said in it.
         tools: Its tool calls that have no result.
     """
 
@@ -38,6 +39,7 @@ class Turn:
         self.muted = False
         self.cut = False
         self.failure: Problem | None = None
+        self.last_word = ""
         self.tools: set[str] = set()
         self._say = say
         self._reply = Reply()
@@ -102,15 +104,15 @@ class Turn:
             self.steers.discard(message_id)
             self._say(Steered(turn_id=self.turn_id, message_id=message_id, taken=taken))
 
-    def end(self) -> None:
-        """Say the last word on it."""
+    def end(self, mark: str | None) -> None:
+        """Say the last word on it; `mark` is where the conversation stands then."""
         for message_id in sorted(self.steers):
             self.tell_steer(message_id, taken=False)
         usage = self._usage if self._usage != Usage() else None
         if usage is not None:
             self._say(Used(turn_id=self.turn_id, usage=usage))
         cancelled = self.cut and self.failure is None
-        self._say(Ended(turn_id=self.turn_id, error=self.failure, cancelled=cancelled, usage=usage))
+        self._say(Ended(turn_id=self.turn_id, error=self.failure, cancelled=cancelled, usage=usage, mark=mark))
 
     def _begin_message(self, message_id: str) -> None:
         if message_id != self._message_id:

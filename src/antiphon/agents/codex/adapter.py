@@ -47,6 +47,7 @@ class CodexAgent:
             permissions=self._options.approval_policy != "never",
             rollback=False,
             usage=True,
+            fork=True,
         )
 
     @classmethod
@@ -142,7 +143,9 @@ class _Opening:
             "sandbox": options.sandbox,
         }
         params = {name: value for name, value in wishes.items() if value is not None}
-        if resume_token is None:
+        if resume_token is None and spec.fork_from is not None:
+            thread = await self._fork(params, spec.fork_from)
+        elif resume_token is None:
             thread = await self._ask("thread/start", params, protocol.ThreadAnswer)
         else:
             thread = await self._resume({**params, "threadId": resume_token, "excludeTurns": True})
@@ -151,6 +154,17 @@ class _Opening:
         for line in self._meanwhile:
             conversation.receive(line)
         return conversation
+
+    async def _fork(self, params: dict[str, Any], mark: str) -> protocol.ThreadAnswer:
+        """Begin a thread where a turn of another one ended, which may be in use."""
+        thread_id, _, turn_id = mark.partition(" ")
+        origin = {"threadId": thread_id, "lastTurnId": turn_id, "excludeTurns": True}
+        try:
+            return await self._ask("thread/fork", {**params, **origin}, protocol.ThreadAnswer)
+        except rpc.Refused as error:
+            raise rpc.Refused(
+                f"Codex can't begin where that turn ended (thread {thread_id}, turn {turn_id}): {error}."
+            ) from error
 
     async def _resume(self, params: dict[str, Any]) -> protocol.ThreadAnswer:
         """Resume a thread. Codex lets only one process write to it, and one that was just ended may hold it still."""

@@ -282,7 +282,7 @@ class Conversation:
             self._tell_end(turn, status, problem)
 
     def _tell_end(self, turn: Turn, status: str, problem: Problem | None) -> None:
-        turn.end(status, problem)
+        turn.end(status, problem, f"{self.thread_id} {turn.codex_id}" if turn.codex_id else None)
         if turn.codex_id is not None:
             self._turns.pop(turn.codex_id, None)
             self._past[turn.codex_id] = None

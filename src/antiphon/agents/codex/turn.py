@@ -79,8 +79,8 @@ class Turn:
                 return False
         return True
 
-    def end(self, status: str, problem: Problem | None) -> None:
-        """Say the last word on it.
+    def end(self, status: str, problem: Problem | None, mark: str | None) -> None:
+        """Say the last word on it; `mark` is where the thread stands then.
 
         A steer that Codex noted down without going on afterwards is not taken: the answer was complete already, so it
         needs a turn of its own. When the turn was cut short, what is noted down is part of what was cut.
@@ -93,7 +93,7 @@ class Turn:
         failure = self.failure if self.output_lost or status != "completed" else None
         error = failure or problem
         cancelled = status == "interrupted" and error is None
-        self._say(Ended(turn_id=self.turn_id, error=error, cancelled=cancelled, usage=self._usage))
+        self._say(Ended(turn_id=self.turn_id, error=error, cancelled=cancelled, usage=self._usage, mark=mark))
 
     def say_missed(self, items: list[Item]) -> None:
         """Say what only the end of the turn tells."""

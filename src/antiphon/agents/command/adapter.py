@@ -34,7 +34,7 @@ class CommandAgent:
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         self.name = name
-        self.capabilities = Capabilities(interrupt=True)
+        self.capabilities = Capabilities(interrupt=True, fork=True)
         self._options = CommandOptions.read(options)
 
     @classmethod

@@ -8,7 +8,7 @@ from antiphon.agents.command.options import CommandOptions
 from antiphon.agents.environment import clean_environment
 from antiphon.agents.process import AgentProcess, StartFailed
 from antiphon.core.session import Problem
-from antiphon.ports.agent import AgentSpec, Ended, Text
+from antiphon.ports.agent import MEMORYLESS, AgentSpec, Ended, Text
 
 STDERR_TAIL = 4000
 
@@ -82,7 +82,7 @@ class Turn:
         if self._timed_out:
             return self._failed(f"{program} did not come to an end within {self._options.timeout_s:g} s.")
         if self._process and self._process.exit_code == 0:
-            return Ended(turn_id=self.id)
+            return Ended(turn_id=self.id, mark=MEMORYLESS)
         ending = self._process.ending if self._process else "it was not started"
         return self._failed(f"{program} failed: {ending}.")
 

@@ -14,6 +14,7 @@ from antiphon.agents.process import LINE_LIMIT, AgentProcess, StartFailed
 from antiphon.agents.prompts import as_text
 from antiphon.core.session import Problem, Usage
 from antiphon.ports.agent import (
+    MEMORYLESS,
     AgentSpec,
     Asked,
     Capabilities,
@@ -60,7 +61,7 @@ class EchoAgent:
             raise ValueError("line_limit is a number of bytes")
         self.name = name
         self.capabilities = Capabilities(
-            steer=True, interrupt=True, resume=True, permissions=True, rollback=True, usage=True
+            steer=True, interrupt=True, resume=True, permissions=True, rollback=True, usage=True, fork=True
         )
         self._line_limit = limit
 
@@ -197,4 +198,4 @@ class RunningEcho:
             yield Steered(turn_id=turn_id, message_id=message_id, taken=False)
         if usage:
             yield Used(turn_id=turn_id, usage=usage)
-        yield Ended(turn_id=turn_id, error=error, cancelled=cancelled, usage=usage)
+        yield Ended(turn_id=turn_id, error=error, cancelled=cancelled, usage=usage, mark=MEMORYLESS)

@@ -185,6 +185,18 @@ def delete(context: Context, given: Given) -> int:
     return DONE
 
 
+def fork(context: Context, given: Given) -> int:
+    """Begin a session where a turn of another one ended."""
+    with context.client() as client:
+        session = client.session_fork(
+            given.text("ref"),
+            turn_id=given.optional("turn"),
+            key=given.optional("key"),
+            title=given.optional("title"),
+        )
+    return _named(context, session)
+
+
 def export(context: Context, given: Given) -> int:
     """Write an export to a file or to stdout."""
     path = given.optional("output")
