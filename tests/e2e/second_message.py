@@ -92,4 +92,24 @@ def collect_of_a_burst(host: Host, model: Model, agent: str) -> None:
     assert types(host.events(session_id)).count("turn.started") == 2
 
 
-STORIES = (steer_during_text, steer_during_a_tool, interrupt_during_a_tool, collect_of_a_burst)
+def fork_from_the_first_turn(host: Host, _model: Model, agent: str) -> None:
+    """A session that begins after the first of two turns remembers that turn and not the second, also later on."""
+    host.session(agent=agent, key="origin")
+    first, second = (host.ended(host.post("origin", word).json["id"], END_S) for word in ("maple", "birch"))
+    assert (first["state"], second["state"]) == ("answered", "answered")
+    fork = host.api("POST", "/sessions/origin/fork", {"turn_id": first["turn_id"], "key": "fork"})
+    assert (fork.status, fork.json["forked_from"]["turn_id"]) == (201, first["turn_id"])
+    ends = [host.ended(host.post(ref, f"[[recall]] {word}").json["id"], END_S) for ref, word in _WORDS]
+    replies = [end["reply"].partition("model:")[0] for end in ends]
+    assert replies == ["maple / cedar", "maple / birch / larch", "maple / cedar / willow"], ends
+    assert next(line["text"] for line in host.transcript("fork") if line["role"] == "user") == "maple"
+
+
+_WORDS = (("fork", "cedar"), ("origin", "larch"), ("fork", "willow"))
+STORIES = (
+    steer_during_text,
+    steer_during_a_tool,
+    interrupt_during_a_tool,
+    collect_of_a_burst,
+    fork_from_the_first_turn,
+)
