@@ -5,6 +5,7 @@ import pytest
 from antiphon.core import commands as c
 from antiphon.core import events as e
 from antiphon.core.decide import Rules
+from antiphon.core.session import Deadline
 from antiphon.core.words import OnCrash
 from models.scene import Scene
 
@@ -186,3 +187,19 @@ def test_a_cancel_by_a_person_stays_a_cancel_when_the_host_goes_down() -> None:
     scene.nothing(c.ShutDown())
     scene.complete("turn_1")
     assert scene.message("msg_1").state == "cancelled"
+
+
+def test_a_message_that_runs_again_has_not_waited_too_long() -> None:
+    scene = Scene()
+    scene.send("msg_1", deadline=Deadline(waiting_ms=1000, running_ms=1000))
+    scene.start("turn_1")
+    scene.crash("retry_if_untouched")
+    scene.now += 5000
+    scene.nothing(c.TimePassed())
+    scene.start("turn_2")
+    scene.now += 999
+    scene.nothing(c.TimePassed())
+    scene.now += 1
+    scene.take(c.TimePassed())
+    assert scene.session.running
+    assert scene.session.running.cancelling == "deadline", "it has as much time to run as the first time"
