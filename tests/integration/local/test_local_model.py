@@ -32,7 +32,7 @@ class Desk:
         self._open: list[RunningAgent] = []
 
     async def open(self, resume_token: str | None = None, **options: Any) -> Talk:
-        table = {"temperature": 0, "answer_tokens": 48, "context_tokens": 1000, "threads": 1, **options}
+        table = {"temperature": 0, "answer_tokens": 24, "context_tokens": 1000, "threads": 1, **options}
         running = await LocalAgent("local", table).open(self.spec, resume_token)
         self._open.append(running)
         return Talk(running)
