@@ -11,11 +11,14 @@ from contextlib import contextmanager
 
 import msgspec
 
+from antiphon.core import events as e
 from antiphon.core.events import Entry
-from antiphon.host.views import Receipt
+from antiphon.host.sharing import Shared
+from antiphon.host.views import EventView, Receipt, event_view
 from antiphon.ports.store import Store
 
 RECENT_MAX = 1024
+PIECE_MAX = 4096
 RECENT_BYTES_MAX = 4 << 20
 FAREWELLS_MAX = 1024
 PAGE = 256
@@ -72,6 +75,11 @@ def _size(entry: Entry) -> int:
     return len(text) if isinstance(text, str) else len(msgspec.json.encode(entry.data))
 
 
+def _is_small(view: EventView) -> bool:
+    """Whether it is a piece of what the agent says, as by far the most are, and no large one."""
+    return view.type == e.TurnText.TYPE and len(view.data["text"]) <= PIECE_MAX
+
+
 class Fanout:
     """Who waits for what."""
 
@@ -82,6 +90,8 @@ class Fanout:
         self._feeders: dict[asyncio.Event, deque[Entry]] = {}
         self._farewells: OrderedDict[str, Receipt] = OrderedDict()
         self._closed = False
+        self.view = Shared[Entry, EventView](lambda entry: event_view(entry, store.epoch), keeps=_is_small)
+        """An entry as clients see it: one object for all who follow."""
 
     @property
     def viewers(self) -> int:

@@ -69,13 +69,13 @@ class Following(Reading):
         told, start = await self._from(session, after)
         for view in told:
             yield view
-        epoch = self.context.store.epoch
+        view = self.context.fanout.view
         async with aclosing(self.context.fanout.follow(session.id, start)) as entries:
             async for entry in entries:
                 if entry.sequence > start + 1:
                     yield self._lost(session, start)
                 start = entry.sequence
-                yield event_view(entry, epoch)
+                yield view(entry)
 
     def _lost(self, session: Session, sequence: int) -> EventView:
         """The session was deleted, with what followed that sequence: the gap before its end."""

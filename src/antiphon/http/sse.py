@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from antiphon.core.errors import AntiphonError, Unauthorized
+from antiphon.host.sharing import Shared
 from antiphon.host.views import EventView, Receipt
 from antiphon.http import problems
 from antiphon.http.answers import encode
@@ -19,6 +20,7 @@ MEDIA_TYPE = "text/event-stream"
 FIRST = b"retry: 2000\n\n"
 HEARTBEAT = b": still here\n\n"
 FAREWELL_S = 1.0
+SHARED_MAX = 8192
 ABORT = "antiphon.abort"
 """Where the server leaves, in a request's state, what cuts its connection without waiting for the other side."""
 
@@ -28,6 +30,10 @@ def frame(event: EventView, cursor: str | None = None) -> bytes:
     place = event.cursor if cursor is None else cursor
     head = f"id: {place}\nevent: {event.type}\n" if place else f"event: {event.type}\n"
     return b"%sdata: %s\n\n" % (head.encode(), encode(event))
+
+
+_own_frame = Shared(frame, keeps=lambda made: len(made) <= SHARED_MAX)
+"""A frame under the event's own cursor, made once for all streams that are told the same event."""
 
 
 def receipt_frame(receipt: Receipt) -> bytes:
@@ -46,7 +52,7 @@ async def frames(events: AsyncIterator[EventView | Receipt | tuple[str, EventVie
         async for told in events:
             match told:
                 case EventView():
-                    yield frame(told)
+                    yield _own_frame(told)
                 case Receipt():
                     yield receipt_frame(told)
                 case (cursor, event):
