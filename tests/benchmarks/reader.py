@@ -57,7 +57,7 @@ async def watch(url: str, path: str, token: str, count: int, last: str) -> None:
     loop, viewers = asyncio.get_running_loop(), list[Viewer]()
     for _ in range(count):
         _, viewer = await loop.create_connection(
-            lambda: Viewer(request, f"event: {last}\n".encode()), place.hostname, place.port
+            lambda: Viewer(request, f"event: {last}\n".encode()), place.hostname or "", place.port or 80
         )
         viewers.append(viewer)
     await asyncio.gather(*[viewer.connected for viewer in viewers])

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
 from starlette.responses import Response
@@ -15,6 +16,8 @@ from antiphon.http.answers import encode
 from antiphon.http.call import PRINCIPAL
 from antiphon.http.edge import Edge, Principal
 from antiphon.http.presence import Left, while_present
+
+log = logging.getLogger("antiphon.http.streams")
 
 MEDIA_TYPE = "text/event-stream"
 FIRST = b"retry: 2000\n\n"
@@ -128,6 +131,7 @@ class EventStream(Response):
         except Left:
             pass
         except _NotReading:
+            log.warning("a viewer is cut off, as it reads nothing", extra={"action": "viewer_cut"})
             await _cut(scope, receive)
 
     async def _stream(self, send: Send, viewer: Principal) -> None:

@@ -128,7 +128,9 @@ async def test_a_silent_stream_shows_that_it_lives(tmp_path: Path) -> None:
         assert beats == 3
 
 
-async def test_a_viewer_that_never_reads_is_cut_off_and_holds_up_nobody(tmp_path: Path) -> None:
+async def test_a_viewer_that_never_reads_is_cut_off_and_holds_up_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with opened(tmp_path, limits=Limits(send_s=0.3, viewer=10_000)) as door:
         await door.session()
         for _ in range(12):
@@ -152,6 +154,7 @@ async def test_a_viewer_that_never_reads_is_cut_off_and_holds_up_nobody(tmp_path
             got += len(piece)
         dead.close()
     assert got < 12 * 500_000, "all events came, so that nothing was tried"
+    assert [record for record in caplog.records if getattr(record, "action", None) == "viewer_cut"]
 
 
 async def test_many_viewers_beside_a_dead_one_see_all_of_a_turn_in_order(door: Door) -> None:
