@@ -1,5 +1,6 @@
 """The configuration of a Claude Code agent: what it may hold, and the command line and environment that come of it."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,3 +67,8 @@ def test_the_environment_has_the_home_and_what_is_configured(tmp_path: Path) -> 
 def test_a_command_that_is_no_program_is_told(command: str | list[str]) -> None:
     with pytest.raises(FileNotFoundError, match="is not a program"):
         ClaudeOptions(command=command).command_line(None, "id", resume=False)
+
+
+def test_a_fork_resumes_another_session_up_to_a_message_under_an_id_of_its_own() -> None:
+    line = ClaudeOptions(command=sys.executable).command_line(None, "new", resume=False, fork_from="old word")
+    assert {"--fork-session", "--resume=old", "--resume-session-at=word", "--session-id=new"} <= set(line)

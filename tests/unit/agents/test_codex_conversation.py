@@ -64,6 +64,7 @@ class Desk:
     def __init__(self, *, kept_on_disk: bool = True) -> None:
         self.codex = Conversation(THREAD, requests=2, kept_on_disk=kept_on_disk)
         self.asked: dict[str, int] = {}
+        self.marks: list[str | None] = []
 
     def hear(self, *lines: bytes | Overlong) -> list[Said]:
         for each in lines:
@@ -71,9 +72,11 @@ class Desk:
         return self.said()
 
     def said(self) -> list[Said]:
+        """What it says; of ends the marks are noted down and left out."""
         said = list(self.codex.said)
         self.codex.said.clear()
-        return said
+        self.marks += [each.mark for each in said if isinstance(each, Ended)]
+        return [msgspec.structs.replace(each, mark=None) if isinstance(each, Ended) else each for each in said]
 
     def sent(self) -> list[dict[str, Any]]:
         """What was sent, and the numbers of the requests among it noted down by their methods."""
@@ -802,3 +805,9 @@ def test_the_numbers_of_requests_go_on_from_the_opening(desk: Desk) -> None:
     desk.codex.cancel("turn_a")
     numbers = [desk.asked["turn/start"], *(message["id"] for message in desk.sent())]
     assert numbers == list(itertools.islice(itertools.count(3), len(numbers)))
+
+
+def test_the_end_of_a_turn_says_from_where_a_fork_can_begin(desk: Desk) -> None:
+    desk.run("turn_a", "x1")
+    desk.hear(*TURN)
+    assert desk.marks == [f"{THREAD} x1"]
