@@ -47,7 +47,7 @@ function finish(tree: Root): void {
     if (element.tagName === "a") element.properties = { ...element.properties, target: "_blank", rel: ["noopener", "noreferrer"] };
     if (element.tagName === "pre") finishCode(element);
     const heading = /^h([1-6])$/.exec(element.tagName);
-    if (heading) element.tagName = `h${Math.min(6, Number(heading[1]) + 3)}`; // below the page's own headings
+    if (heading) element.tagName = `h${Math.min(6, Number(heading[1]) + 2)}`; // below the page's own headings
   }
 }
 

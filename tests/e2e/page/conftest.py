@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser
 
-from browser import WAIT_MS, running
+from browser import running
 from e2e.driver import Host
+from e2e.visiting import Visit
 
 
 @pytest.fixture(scope="module")
@@ -17,43 +18,12 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-expect.set_options(timeout=WAIT_MS)
-
-
-class Visit:
-    """One person's browser at one host. Whatever a page complains of fails the test."""
-
-    def __init__(self, host: Host, context: BrowserContext) -> None:
-        self.host, self.context = host, context
-        self.complaints: list[str] = []
-        self.tolerated: tuple[str, ...] = ()
-        context.set_default_timeout(WAIT_MS)
-        context.on("weberror", lambda told: self.complaints.append(str(told.error)))
-        context.on("console", self._hear)
-
-    def _hear(self, told: ConsoleMessage) -> None:
-        if told.type == "error":
-            self.complaints.append(told.text)
-
-    def link(self, *args: str) -> str:
-        """A new sign-in link."""
-        done = self.host.cli("open", "--print", *args)
-        assert done.code == 0, done.err
-        return done.out.strip()
-
-    def board(self) -> Page:
-        """The board, signed in."""
-        page = self.context.new_page()
-        page.goto(self.link())
-        page.wait_for_selector(".groups")
-        return page
-
-    def session(self, ref: str) -> Page:
-        """A session, in a new page of a browser that is signed in by now."""
-        page = self.context.new_page()
-        page.goto(self.link(ref))
-        page.wait_for_selector(".session-head")
-        return page
+@pytest.fixture
+def host(quiet_host: Host) -> Iterator[Host]:
+    """A host that serves. It is killed in the end, for what still runs then need not be waited for."""
+    yield quiet_host.start()
+    if quiet_host.process and quiet_host.process.poll() is None:
+        quiet_host.kill()
 
 
 @pytest.fixture
@@ -68,8 +38,7 @@ def visits(browser: Browser) -> Iterator[Callable[..., Visit]]:
     yield visit
     for each in made:
         each.context.close()
-    complaints = [text for each in made for text in each.complaints if not any(part in text for part in each.tolerated)]
-    assert complaints == []
+    assert [text for each in made for text in each.unexpected] == []
 
 
 @pytest.fixture

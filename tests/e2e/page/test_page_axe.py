@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from e2e.driver import Host
-from e2e.page.conftest import Visit
+from e2e.visiting import Visit
 
 AXE = Path(__file__).parents[3] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 ANSWER = """## A heading

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from e2e.driver import Host, until
-from e2e.page.conftest import Visit
+from e2e.visiting import Visit
 
 
 def row(page: Page, session_id: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from e2e.driver import Host, until
-from e2e.page.conftest import Visit
+from e2e.visiting import Visit
 
 LOST = ("Failed to load resource", "ERR_")
 """What a browser says when a host is gone; the page has nothing to do with it."""

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from e2e.driver import Host
-from e2e.page.conftest import Visit
+from e2e.visiting import Visit
 
 HOSTILE = (
     "<script>window.run = 1</script>",
@@ -126,6 +126,15 @@ def test_a_link_signs_in_once_and_leaves_nothing_behind(host: Host, visit: Visit
     other.get_by_label("Sign-in link").fill(visit.link())
     other.get_by_role("button", name="Sign in").click()
     expect(other.locator(".row")).to_have_count(1)
+
+
+def test_a_browser_signs_out(host: Host, visit: Visit) -> None:
+    page = visit.board()
+    visit.tolerated = ("401",)
+    page.get_by_label("More").click()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("This browser is not signed in")).to_be_visible()
+    assert host.api("GET", "/tokens").json["items"] == []
 
 
 def test_a_browser_whose_token_is_revoked_is_signed_out(host: Host, visit: Visit) -> None:

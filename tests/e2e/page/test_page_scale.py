@@ -6,7 +6,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 from e2e.driver import Host
-from e2e.page.conftest import Visit
+from e2e.visiting import Visit
 
 LONG, SHORT = 2000, 10
 

@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from e2e.driver import Host, until
-from e2e.page.conftest import Visit
+from e2e.visiting import Visit
 
 FINE = "wonderful"
 

@@ -29,10 +29,10 @@ export function Approval({ asked, children }: { asked: Question; children?: prea
   const options = asked.options.length > 0 ? asked.options : [ALLOW, DENY];
   return (
     <section class="approval" aria-labelledby={heading} data-permission={asked.id}>
-      <h3 id={heading}>
+      <h2 id={heading}>
         Asks you
         {asked.tool && asked.tool !== "ask" && <bdi class="label">{visible(asked.tool)}</bdi>}
-      </h3>
+      </h2>
       {children}
       <p class="question" dir="auto">
         {visible(asked.question)}

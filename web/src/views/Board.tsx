@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { memo } from "preact/compat";
 import { useEffect, useId } from "preact/hooks";
+import { ask } from "../api";
 import type { Session } from "../api";
 import { linkTo, openId } from "../routing";
 import * as board from "../state/board";
@@ -10,7 +11,7 @@ import * as notifications from "../state/notifications";
 import { seen } from "../state/seen";
 import { ago, full, visible } from "../text";
 import { NewSession } from "./NewSession";
-import { StatusIcon, STATUS_WORDS } from "./parts";
+import { Menu, StatusIcon, STATUS_WORDS } from "./parts";
 
 /** Statuses that the heading of their group tells already. */
 const TOLD_BY_GROUP = new Set(["asking", "stalled", "errored", "running", "idle"]);
@@ -35,12 +36,26 @@ export function Board({ now }: { now: number }) {
           </svg>
           New<span class="hidden"> session</span>
         </button>
+        <Menu label="More">
+          <a href="/docs" target="_blank" rel="noopener">
+            HTTP reference
+          </a>
+          <button type="button" onClick={() => void signOut()}>
+            Sign out
+          </button>
+        </Menu>
       </header>
       <Filters />
       <Groups now={now} />
       {starting.value && <NewSession onClose={() => (starting.value = false)} />}
     </>
   );
+}
+
+/** Sign this browser out. Whatever comes of it, the page begins anew, and shows what it may. */
+async function signOut(): Promise<void> {
+  await ask("POST", "/v1/sign-out").catch(() => undefined);
+  location.reload();
 }
 
 function NotificationSwitch() {

@@ -36,7 +36,7 @@ export function NewSession({ onClose }: { onClose: () => void }) {
           ))}
           {missing.map((agent) => (
             <option key={agent.name} value={agent.name} disabled>
-              {visible(agent.name)} (not here: {visible(agent.missing ?? "")})
+              {visible(agent.name)} (not on this machine)
             </option>
           ))}
         </select>

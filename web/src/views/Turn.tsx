@@ -58,9 +58,10 @@ export const Turn = memo(
 
 export function Bubble({ message, apart }: { message: Message | undefined; apart?: boolean }) {
   if (!message) return <div class="bubble unknown">A message from earlier</div>;
+  const named = message.sender === "browser" || message.sender === "local" ? null : message.sender;
   return (
     <div class={apart ? "bubble apart" : "bubble"} data-message={message.id}>
-      <h3 class="hidden">Message{message.sender ? ` from ${visible(message.sender)}` : ""}</h3>
+      <h2 class="hidden">Message{named ? ` from ${visible(named)}` : ""}</h2>
       {message.large ? (
         <Fetched large={message.large} what="message" read={(event) => event.data.text} />
       ) : (
@@ -76,7 +77,7 @@ export function Bubble({ message, apart }: { message: Message | undefined; apart
       {apart && <p class="apart-state">{message.state === "withdrawn" ? "Withdrawn before it ran" : visible(message.state)}</p>}
       {message.error && <p class="apart-state">{visible(message.error.detail)}</p>}
       <p class="bubble-foot">
-        {message.sender && message.sender !== "browser" && message.sender !== "local" && <bdi>{visible(message.sender)} </bdi>}
+        {named && <bdi>{visible(named)} </bdi>}
         <time dateTime={message.at} title={full(message.at)}>
           {clock(message.at)}
         </time>
@@ -238,7 +239,7 @@ function Value({ name, value }: { name: string; value: unknown }) {
   const text = written(value);
   return (
     <>
-      <h4>{name}</h4>
+      <h3>{name}</h3>
       <pre tabIndex={0} dir="ltr">
         {text.length > PART ? `${text.slice(0, PART)}\n… ${bytes(text.length - PART)} more` : text}
       </pre>
