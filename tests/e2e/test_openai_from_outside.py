@@ -106,7 +106,13 @@ def test_two_messages_a_refusal_and_a_queue_between_them_and_deaths_of_agent_and
     assert (last.code, last.out) == (0, "my name is Ada / who am I? / three / four\n"), last.err
     assert REFUSED not in model.heard()
 
-    assert host.cli("session", "delete", "telegram:42").code == 0
+    forked = host.cli("session", "fork", "telegram:42", "branch", seconds=SECONDS)
+    assert forked.code == 0, forked.err
+    branch = host.cli("session", "message", "branch", "[[recall]]", seconds=SECONDS)
+    assert (branch.code, branch.out) == (0, "my name is Ada / who am I? / three / four\n"), branch.err
+
+    for key in ("branch", "telegram:42"):
+        assert host.cli("session", "delete", key, seconds=SECONDS).code == 0
     until(lambda: not list((host.data / "conversations").iterdir()), "the end of what was kept", SECONDS)
 
 

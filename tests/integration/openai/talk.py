@@ -29,7 +29,9 @@ class Desk:
         self.environment = environment(directory)
         self._open: list[RunningAgent] = []
 
-    async def open(self, resume_token: str | None = None, *, keeps: bool = True, **more: Any) -> Talk:
+    async def open(
+        self, resume_token: str | None = None, *, keeps: bool = True, fork_from: str | None = None, **more: Any
+    ) -> Talk:
         """Open a session; `more` is added to the agent's table."""
         spec = AgentSpec(
             name="openai",
@@ -37,6 +39,7 @@ class Desk:
             cwd=str(self.cwd),
             environment=self.environment,
             place=str(self.place) if keeps else None,
+            fork_from=fork_from,
         )
         running = await OpenAIAgent("openai", {**self.options, **more}).open(spec, resume_token)
         self._open.append(running)

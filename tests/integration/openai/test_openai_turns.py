@@ -221,3 +221,37 @@ async def test_its_process_ends_with_its_input_whatever_it_does(desk: Desk, mode
     exited = await talk.exit()
     assert (exited.exit_code, exited.detail) == (0, "")
     await eventually(lambda: not alive(pid), PATIENCE_S)
+
+
+# Branches
+
+
+async def test_a_conversation_begins_where_a_turn_of_another_one_ended(desk: Desk, model: ModelServer) -> None:
+    talk = await desk.open()
+    first, _ = await talk.turn("my name is Ada")
+    failed, _ = await talk.turn("[[error 400 no luck]]")
+    later, _ = await talk.turn("my name is Eve")
+    assert first.mark == failed.mark != later.mark, "what failed is not in the conversation"
+
+    desk.place = desk.place.with_name("another")
+    branch = await desk.open(fork_from=first.mark)
+    assert (await branch.turn("[[recall]]"))[1] == "my name is Ada"
+    assert (await talk.turn("[[recall]]"))[1].startswith("my name is Ada / my name is Eve")
+    token = branch.running.resume_token
+    await branch.running.close(1)
+    again = await desk.open(token, fork_from=first.mark)
+    assert (await again.turn("[[recall]] more"))[1].startswith("my name is Ada / more")
+
+
+async def test_a_conversation_whose_beginning_is_gone_is_not_begun(desk: Desk) -> None:
+    talk = await desk.open()
+    ended, _ = await talk.turn("hello")
+    await talk.running.close(1)
+    for file in desk.place.iterdir():
+        file.unlink()
+    desk.place = desk.place.with_name("another")
+    with pytest.raises(OpenFailed, match="begins from can't be read"):
+        await desk.open(fork_from=ended.mark)
+    for mark in ("-", "../x/chat_0 turn_1", f"a/b/chat_{'0' * 32} turn_1"):
+        with pytest.raises(OpenFailed, match="not one of this agent's"):
+            await desk.open(fork_from=mark)

@@ -123,3 +123,33 @@ def test_a_conversation_that_is_gone_is_not_begun_anew(path: Path) -> None:
 def test_nobody_else_can_read_it(path: Path) -> None:
     begun(path)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def three_turns(path: Path) -> Transcript:
+    transcript = Transcript(path)
+    for number in range(3):
+        transcript.begin(f"turn_{number}", {"role": "user", "content": str(number)})
+        transcript.add(SAY)
+        transcript.end("completed")
+    return transcript
+
+
+def test_a_branch_holds_what_was_said_until_that_turn_was_over_and_goes_its_own_way(path: Path) -> None:
+    origin = three_turns(path)
+    origin.begin("turn_3", ASK)
+    before = path.read_bytes()
+    branch = Transcript.branch(path, "turn_1", path.with_name("branch.jsonl"))
+    assert branch.last_turn == "turn_1"
+    branch.begin("turn_4", ASK)
+    branch.end("cut")
+    again = Transcript.open(path.with_name("branch.jsonl"))
+    assert [turn.turn_id for turn in again.past] == ["turn_0", "turn_1", "turn_4"]
+    assert path.read_bytes() == before, "the other one is as it was"
+
+
+def test_a_branch_from_what_is_gone_is_none(path: Path) -> None:
+    three_turns(path).leave_out(1)
+    for file, turn_id in ((path, "turn_0"), (path, "turn_9"), (path.with_name("none"), "turn_1")):
+        with pytest.raises(Missing):
+            Transcript.branch(file, turn_id, path.with_name("branch.jsonl"))
+    assert not path.with_name("branch.jsonl").exists()

@@ -23,6 +23,8 @@ from antiphon.system import SystemIds
 RUN = "import sys; sys.path[:0] = {paths!r}; from {program} import main; main()"
 PROGRAM = "antiphon.agents.openai.program"
 TOKEN = re.compile(r"chat_[0-9a-f]{32}")
+MARK = re.compile(r"([\w-]+)/(chat_[0-9a-f]{32}) (\S+)")
+"""Where a conversation stood: the name of its session's directory, its transcript, a turn."""
 STDERR_SHOWN = 500
 
 
@@ -91,7 +93,7 @@ class OpenAIAgent:
 
 def capabilities(options: ChatOptions) -> Capabilities:
     """What a chat model can do."""
-    return Capabilities(steer=True, interrupt=True, resume=True, permissions=options.asks, rollback=False, usage=True)
+    return Capabilities(steer=True, interrupt=True, resume=True, permissions=options.asks, usage=True, fork=True)
 
 
 def common(
@@ -161,7 +163,7 @@ async def start(
 def _with_transcript(opening: p.Open, spec: AgentSpec, resume_token: str | None, ids: Ids) -> p.Open:
     """Say where the transcript is. A new conversation of a session takes the place of those before it."""
     if spec.place is None:
-        if resume_token is not None:
+        if resume_token is not None or spec.fork_from is not None:
             raise OpenFailed("This conversation can't be gone on with: nothing is kept here.")
         return opening
     place = Path(spec.place)
@@ -175,7 +177,23 @@ def _with_transcript(opening: p.Open, spec: AgentSpec, resume_token: str | None,
         for old in place.glob("chat_*"):
             old.unlink(missing_ok=True)
     name = resume_token or ids.new("chat")
-    return msgspec.structs.replace(opening, transcript=str(place / f"{name}.jsonl"), resume=resume_token is not None)
+    origin = _origin(place, spec.fork_from) if spec.fork_from is not None and resume_token is None else None
+    return msgspec.structs.replace(
+        opening, transcript=str(place / f"{name}.jsonl"), resume=resume_token is not None, origin=origin
+    )
+
+
+def _origin(place: Path, mark: str) -> tuple[str, str]:
+    """The transcript and the turn that a mark means: the directories of sessions lie side by side.
+
+    Raises:
+        OpenFailed: It is not one of this agent's.
+    """
+    known = MARK.fullmatch(mark)
+    if known is None:
+        raise OpenFailed("This conversation can't begin there: the turn is not one of this agent's.")
+    session, name, turn_id = known.groups()
+    return str(place.parent / session / f"{name}.jsonl"), turn_id
 
 
 async def _begin(process: AgentProcess, lines: AsyncIterator[bytes | Overlong], opening: p.Open) -> None:

@@ -135,13 +135,21 @@ class Program:
         self._turn = None
         turn.over()
         cancelled = error is None and how == "cut"
-        self._say(Ended(turn_id=turn.turn_id, error=error, cancelled=cancelled, usage=turn.usage))
+        mark = self._mark(transcript)
+        self._say(Ended(turn_id=turn.turn_id, error=error, cancelled=cancelled, usage=turn.usage, mark=mark))
 
     def _tell_resumable(self) -> None:
         path = self._settings.transcript
         if not self._resumable and path is not None:
             self._resumable = True
             self._say(Resumable(resume_token=Path(path).stem))
+
+    def _mark(self, transcript: Transcript) -> str | None:
+        """Where the conversation stands: SESSION/TRANSCRIPT TURN, as the adapter reads it."""
+        if self._settings.transcript is None or transcript.last_turn is None:
+            return None
+        path = Path(self._settings.transcript)
+        return f"{path.parent.name}/{path.stem} {transcript.last_turn}"
 
     def _problem(self, text: str) -> Problem:
         return Problem(code="agent_failed", detail=self._clean(text))
@@ -164,6 +172,8 @@ def _transcript(settings: p.Open) -> Transcript:
     """
     if settings.transcript is None:
         return Transcript(None)
+    if settings.origin is not None:
+        return _branch(settings.origin, Path(settings.transcript))
     if not settings.resume:
         return Transcript(Path(settings.transcript))
     try:
@@ -173,6 +183,19 @@ def _transcript(settings: p.Open) -> Transcript:
             f"This conversation can't be gone on with: its transcript can't be read ({error}). "
             "If it is gone for good, `clear` the session to begin a new one."
         ) from error
+
+
+def _branch(origin: tuple[str, str], path: Path) -> Transcript:
+    """A conversation that begins as another one did.
+
+    Raises:
+        Failed: That one is not there.
+    """
+    file, turn_id = origin
+    try:
+        return Transcript.branch(Path(file), turn_id, path)
+    except Missing as error:
+        raise Failed(f"The conversation that this one begins from can't be read: {error}.") from error
 
 
 async def heed() -> None:

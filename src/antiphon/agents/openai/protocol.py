@@ -57,6 +57,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True, tag="open"):
         body: Further fields of every request.
         transcript: The file of the conversation; None where nothing is kept.
         resume: Whether the conversation must be there already.
+        origin: The file of another conversation and a turn of it, after which this one begins.
         The rest is as in `OpenAIOptions`.
     """
 
@@ -71,6 +72,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True, tag="open"):
     body: dict[str, Any] = {}
     transcript: str | None = None
     resume: bool = False
+    origin: tuple[str, str] | None = None
     system_prompt: str | None = None
     context_tokens: int
     retries: int = 0

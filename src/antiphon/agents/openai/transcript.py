@@ -66,10 +66,12 @@ class Turn(msgspec.Struct):
     """A turn of the conversation.
 
     Attributes:
+        turn_id: The host's id.
         messages: What was said in it, as the model is sent it.
         pieces: What was said of a message that is not whole.
     """
 
+    turn_id: str
     messages: list[Message]
     pieces: list[str] = []
 
@@ -91,7 +93,8 @@ class Turn(msgspec.Struct):
 class Transcript:
     """A conversation. Its turns but for those that were left out are in `past`; the running one is in `present`.
 
-    Use `begin`, or `open` where there must be one already. The file is this process's alone.
+    Use `begin`; or `open` where there must be one already, or `branch` where it begins as another one did. The file is
+    this process's alone.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -113,16 +116,31 @@ class Transcript:
             Missing: It is gone, or can't be read.
         """
         transcript = cls(path)
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise Missing(error.strerror or str(error)) from error
-        for record in _records(data):
-            transcript._apply(record)
-        if transcript.present is not None:
-            transcript._close_turn("cut")
+        data = _read(path)
+        transcript._take_in(data)
         transcript._tidy(len(data), ends=not data or data.endswith(b"\n"))
         return transcript
+
+    @classmethod
+    def branch(cls, origin: Path, turn_id: str, path: Path) -> "Transcript":
+        """Begin a conversation with what another one held when that turn was over. The other one may be in use.
+
+        Raises:
+            Missing: The other one is gone, can't be read, or does not hold that turn any more.
+        """
+        transcript = cls(path)
+        transcript._take_in(_read(origin))
+        ends = [place for place, turn in enumerate(transcript.past, 1) if turn.turn_id == turn_id]
+        if not ends:
+            raise Missing(f"it does not hold the turn {turn_id} any more")
+        del transcript.past[ends[-1] :]
+        transcript._rewrite(_lines(transcript.past))
+        return transcript
+
+    @property
+    def last_turn(self) -> str | None:
+        """The last turn that is over and in the conversation."""
+        return self.past[-1].turn_id if self.past else None
 
     @property
     def answered(self) -> bool:
@@ -151,12 +169,18 @@ class Transcript:
 
     # The state that the records give
 
+    def _take_in(self, data: bytes) -> None:
+        for record in _records(data):
+            self._apply(record)
+        if self.present is not None:
+            self._close_turn("cut")
+
     def _apply(self, record: Record) -> None:
         match record:
-            case Begun(message=message):
+            case Begun(turn_id=turn_id, message=message):
                 if self.present is not None:
                     self._close_turn("cut")
-                self.present = Turn([message])
+                self.present = Turn(turn_id, [message])
             case Ended(how=how):
                 self._close_turn(how)
             case LeftOut(turns=turns):
@@ -190,10 +214,12 @@ class Transcript:
 
     def _tidy(self, size: int, *, ends: bool) -> None:
         """Write the file anew when it holds much that is left out, or when its last line is torn."""
+        lines = _lines(self.past)
+        if not ends or (size > REWRITE_FROM_BYTES and size > REWRITE_FACTOR * sum(map(len, lines))):
+            self._rewrite(lines)
+
+    def _rewrite(self, lines: list[bytes]) -> None:
         assert self._path is not None
-        lines = [_line(record) for turn in self.past for record in _records_of(turn)]
-        if ends and not (size > REWRITE_FROM_BYTES and size > REWRITE_FACTOR * sum(map(len, lines))):
-            return
         beside = self._path.with_suffix(".new")
         beside.unlink(missing_ok=True)
         fd = _appending(beside)
@@ -215,9 +241,25 @@ def _records(data: bytes) -> Iterator[Record]:
             continue
 
 
+def _read(path: Path) -> bytes:
+    """What is in a file.
+
+    Raises:
+        Missing: It can't be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Missing(error.strerror or str(error)) from error
+
+
+def _lines(turns: list[Turn]) -> list[bytes]:
+    return [_line(record) for turn in turns for record in _records_of(turn)]
+
+
 def _records_of(turn: Turn) -> Iterator[Record]:
     first, *more = turn.messages
-    yield Begun("", first)
+    yield Begun(turn.turn_id, first)
     for message in more:
         yield Added(message)
     yield Ended("completed")
