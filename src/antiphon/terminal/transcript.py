@@ -14,7 +14,7 @@ from antiphon.client.documents import Json
 from antiphon.terminal.sight import markdown_parser, plain, row, source
 from antiphon.terminal.story import Item, Note, Part, Run, Said, Story
 
-SHOWN, MORE = 30, 60
+SHOWN, MORE, GONE_MAX = 30, 60, 100
 SAYS = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 FOLDED_CHARACTERS_MAX = 20_000
 _MARKS = {"completed": "✓", "failed": "✗", "aborted": "✗", None: "…"}
@@ -174,7 +174,8 @@ class Transcript(VerticalScroll):
     async def _drop(self, items: list[Item]) -> None:
         kept = {id(item) for item in items}
         gone = [view for item, view in self._views if id(item) not in kept]
-        if gone and not self.is_vertical_scrollbar_grabbed:
+        reads_back = self.scroll_offset.y < self.max_scroll_y - 1
+        if gone and (not reads_back or len(gone) > GONE_MAX):  # what is being read is not taken away
             await self.remove_children(gone)
             self._views = [(item, view) for item, view in self._views if id(item) in kept]
 

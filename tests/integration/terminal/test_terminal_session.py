@@ -6,7 +6,7 @@ from antiphon.client import Client
 from antiphon.terminal.panels import Choice, Queue
 from antiphon.terminal.prompt import Prompt
 from antiphon.terminal.story import Run
-from antiphon.terminal.transcript import Fold
+from antiphon.terminal.transcript import Fold, Transcript
 from clientlab.running import Installation
 from integration.terminal.conftest import Open
 
@@ -221,6 +221,30 @@ async def test_a_long_story_shows_its_end_and_more_when_asked(host: Installation
         await view.until(lambda: len(view.app.screen.query("RunView")) == 60, "all turns")
         runs = [item for item in view.session._reader.story.items if isinstance(item, Run)]
         assert [run.parts[0].text for run in runs] == [f"echo: number {number}." for number in range(60)]
+
+
+async def test_who_reads_back_is_left_where_they_read_and_nothing_is_taken_away(
+    host: Installation, client: Client, opened: Open
+) -> None:
+    start(client, host, "back")
+    for number in range(14):
+        client.send("back", f"number {number}.")
+    async with opened(host, ref="back", size=(80, 20)) as view:
+        await view.shows("echo: number 13.")
+        transcript = view.app.screen.query_one(Transcript)
+        await view.until(lambda: transcript.max_scroll_y > 40, "a long transcript")
+        transcript.scroll_to(y=10, animate=False)
+        await view.until(lambda: transcript.scroll_offset.y == 10, "the place")
+        before = transcript.children[1]
+        for number in range(14, 18):
+            client.send("back", f"number {number}.")
+        runs = view.session._reader.story.items
+        await view.until(lambda: sum(isinstance(item, Run) and item.ended for item in runs) == 18, "four turns more")
+        await view.until(lambda: len(transcript.query("RunView")) == 18, "four turns more")
+        assert transcript.scroll_offset.y == 10
+        assert transcript.children[1] is before
+        transcript.scroll_end(animate=False)
+        await view.shows("echo: number 17.")
 
 
 async def test_a_host_that_is_killed_is_told_and_what_follows_comes_once(alone: Installation, opened: Open) -> None:

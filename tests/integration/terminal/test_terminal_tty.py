@@ -2,6 +2,7 @@
 
 import re
 import signal
+import sys
 import time
 from typing import Any, Self
 
@@ -24,12 +25,11 @@ COLOUR = re.compile(rb"\x1b\[[0-9;]*(?:3[0-7]|4[0-7]|38;[25]|48;[25])[0-9;]*m")
 class Tty:
     """A command on a terminal of 100 by 30."""
 
-    def __init__(self, host: Installation, *args: str, **environment: str) -> None:
+    def __init__(self, host: Installation, *args: str, command: str = "", **environment: str) -> None:
         settings: Any = host.environment | {"TERM": "xterm-256color"} | environment
         settings.pop("COLUMNS")
-        self.child = pexpect.spawn(
-            host.command, ["--data-dir", str(host.data), *args], env=settings, dimensions=(30, 100), timeout=30
-        )
+        line = [command, *args] if command else [host.command, "--data-dir", str(host.data), *args]
+        self.child = pexpect.spawn(line[0], line[1:], env=settings, dimensions=(30, 100), timeout=30)
         self.screen = pyte.Screen(100, 30)
         self._stream = pyte.ByteStream(self.screen)
         self.log = b""
@@ -81,7 +81,7 @@ def demo(host: Installation, client: Client) -> str:
     return "demo"
 
 
-@pytest.mark.parametrize(("how", "code"), [(b"\x11", 0), (b"\x03", 0), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(("how", "code"), [(b"\x03", 0), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_the_terminal_is_left_as_it_was_found(host: Installation, demo: str, how: bytes | int, code: int) -> None:
     with Tty(host, "session", "attach", demo) as tty:
         tty.shows("echo: hi")
@@ -110,6 +110,34 @@ def test_a_paste_of_several_lines_and_a_new_size_are_taken(host: Installation, c
         assert tty.ended() == 0
     texts = [event.data["text"] for event in client.journal(demo) if event.type == "message.accepted"]
     assert texts[-1] == "eins 漢字\nzwei 😀"
+
+
+BROKEN = """
+import asyncio
+from antiphon.client import AsyncClient
+from antiphon.terminal import app, reading, story
+
+def broken(self, event):
+    raise RuntimeError("broken on purpose")
+
+story.Story.take = broken
+
+async def main():
+    return await app.show(await AsyncClient.local({data!r}, start=False, pace=reading.PACE), ref={ref!r})
+
+raise SystemExit(asyncio.run(main()))
+"""
+
+
+def test_a_view_that_breaks_leaves_the_terminal_as_it_was_found_and_says_why(host: Installation, demo: str) -> None:
+    program = host.work / "broken.py"
+    program.write_text(BROKEN.format(data=str(host.data), ref=demo))
+    with Tty(host, str(program), command=sys.executable) as tty:
+        assert tty.ended() == 1
+        assert b"\x1b[?1049h" in tty.log, "nothing was drawn, so that nothing was tried"
+        behind = tty.log[tty.log.rindex(LEFT["alternate screen"]) :]
+        assert [name for name, sequence in LEFT.items() if sequence not in tty.log] == []
+        assert b"broken on purpose" in behind
 
 
 def test_no_color_draws_without_colour(host: Installation, demo: str) -> None:
