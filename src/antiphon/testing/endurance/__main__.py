@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("--max-agents", type=int, default=24, help="how many may be open at once")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the host goes with this
+    signal.signal(signal.SIGTERM, _leave)  # so that the host goes with this
     with tempfile.TemporaryDirectory(prefix="antiphon-endurance-", ignore_cleanup_errors=True) as directory:
         try:
             report = _endure(Path(directory), options)
@@ -49,6 +49,10 @@ def main() -> int:
             report = {"findings": [str(trouble)]}
     print(json.dumps(report), flush=True)
     return 1 if report["findings"] else 0
+
+
+def _leave(number: int, _frame: object) -> None:
+    sys.exit(128 + number)
 
 
 def _endure(root: Path, options: argparse.Namespace) -> dict[str, Any]:
