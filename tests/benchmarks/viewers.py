@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import socket
-import statistics
 import subprocess
 import sys
 import time
@@ -60,16 +59,17 @@ class Crowd(NamedTuple):
 
 def many_viewers(root: Path, *, quick: bool) -> list[Figure]:
     """Events a second that reach 200 viewers, and what a dead viewer among them costs."""
-    crowd, rounds = (Crowd(200, 400), 1) if quick else (Crowd(200, 2000), 1)
-    floors: list[float] = []
+    crowd, rounds = (Crowd(200, 800), 2) if quick else (Crowd(200, 2000), 2)
+    events = crowd.viewers * crowd.pieces
     values: list[float] = []
-    for number in range(rounds):
-        with served_host(root / f"host-{number}") as (ready, _pid, _took):
+    floors: list[float] = []
+    with served_host(root / "host") as (ready, _pid, _took):
+        for _ in range(rounds):
             took, frames = _turn_seen(ready, crowd)
-            values.append(crowd.viewers * crowd.pieces / took)
-        floors.append(crowd.viewers * crowd.pieces / _bare(root, frames, crowd))
+            values.append(events / took)
+            floors.append(events / _bare(root, frames, crowd))
     what = f"{crowd.viewers} viewers of one turn with {crowd.pieces:,} pieces, against a bare ASGI SSE loop"
-    fanned = Figure("viewers", what, statistics.median(values), statistics.median(floors), 0.6, "higher", "events/s")
+    fanned = Figure("viewers", what, max(values), max(floors), 0.6, "higher", "events/s")
     return [fanned, *_beside_the_dead(root, crowd, journal_mb=20 if quick else 40)]
 
 
