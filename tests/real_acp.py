@@ -53,8 +53,14 @@ def claude_missing() -> str | None:
 
 
 def opencode(home: Path, model_url: str, *, asks: bool = False) -> Program:
-    """The binary of opencode, with this home."""
-    home.mkdir(exist_ok=True)
+    """The binary of opencode, with this home.
+
+    When it starts it installs a package from npm into its configuration, unless that looks as if it were there.
+    """
+    settings = home / ".config" / "opencode"
+    (settings / "node_modules").mkdir(parents=True, exist_ok=True)
+    lock = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+    (settings / "package-lock.json").write_text(json.dumps(lock))
     may = "ask" if asks else "allow"
     config = {
         "autoupdate": False,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from antiphon.agents.acp.loopback import variables
+from antiphon.agents.acp.loopback import furnish, variables
 from antiphon.agents.acp.opening import NotOpened, Opening
 from antiphon.agents.acp.options import AcpOptions, BadOptions
 from antiphon.agents.acp.running import RunningAcp
@@ -40,8 +40,9 @@ class AcpAgent:
         )
 
     @classmethod
-    def loopback(cls, options: Mapping[str, Any], model_url: str, directory: Path) -> Loopback:  # noqa: ARG003
+    def loopback(cls, options: Mapping[str, Any], model_url: str, directory: Path) -> Loopback:
         """The program with the model server for a model, if it is one that goes by the variables known here."""
+        furnish(directory)
         environment = {**options.get("environment", {}), **variables(model_url)}
         return Loopback(
             options={**options, "environment": environment},

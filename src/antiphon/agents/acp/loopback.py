@@ -1,5 +1,6 @@
 """How programs that speak ACP are pointed to a model server on this machine, by variables of their environment."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,6 +27,18 @@ def variables(model_url: str) -> dict[str, str]:
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
     }
+
+
+def furnish(home: Path) -> None:
+    """Write into a home what keeps opencode from npm: when it starts it installs a package beside its configuration,
+    unless that looks as if it were there.
+
+    Source: `Npm.install` in opencode 1.18.
+    """
+    settings = home / ".config" / "opencode"
+    (settings / "node_modules").mkdir(parents=True, exist_ok=True)
+    lock = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+    (settings / "package-lock.json").write_bytes(msgspec.json.encode(lock))
 
 
 def opencode(model_url: str, permission: str = "allow") -> dict[str, Any]:
