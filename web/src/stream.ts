@@ -1,6 +1,7 @@
 /** Following events: one connection, opened again after every loss with the cursor of the last event that was heard. */
 
 import { signal } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals";
 import { address, get, Problem } from "./api";
 
 /** How it stands with the host, as the streams and the requests find it. */
@@ -11,7 +12,7 @@ const LONGEST_WAIT_MS = 5_000;
 /** The host gives a sign of life every 15 seconds, which browsers don't show; so silence is asked after instead. */
 const PROBE_MS = 20_000;
 /** Browsers keep few connections to one host, for all tabs together: a hidden tab gives its own up after this time. */
-const HIDDEN_MS = 20_000;
+const HIDDEN_MS = 5_000;
 
 interface Heard {
   /** An event: its type, the cursor to go on from (empty for none), and its data. */
@@ -26,7 +27,7 @@ interface Options {
   after: string | null;
   types: readonly string[];
   /** Whether to go on while nobody looks. */
-  always?: () => boolean;
+  always?: ReadonlySignal<boolean>;
 }
 
 /** Follows one stream until it is closed. */
@@ -37,6 +38,7 @@ export class Follower {
   private probing: number | undefined;
   private wait = FIRST_WAIT_MS;
   private closed = false;
+  private readonly unsubscribe: (() => void) | undefined;
 
   constructor(
     private readonly options: Options,
@@ -44,13 +46,21 @@ export class Follower {
   ) {
     document.addEventListener("visibilitychange", this.looked);
     addEventListener("online", this.hurry);
-    this.open();
+    if (this.wanted) this.open(); // else it was opened in the background, and begins when somebody looks
+    this.unsubscribe = options.always?.subscribe((wanted) => {
+      if (wanted && this.source === null) this.hurry();
+    });
+  }
+
+  private get wanted(): boolean {
+    return document.visibilityState === "visible" || Boolean(this.options.always?.value);
   }
 
   close(): void {
     this.closed = true;
     document.removeEventListener("visibilitychange", this.looked);
     removeEventListener("online", this.hurry);
+    this.unsubscribe?.();
     clearTimeout(this.hiding);
     this.drop();
   }
@@ -67,13 +77,13 @@ export class Follower {
     clearTimeout(this.hiding);
     if (document.visibilityState === "visible") {
       if (this.source === null) this.hurry();
-    } else if (!this.options.always?.()) {
+    } else if (!this.wanted) {
       this.hiding = window.setTimeout(() => this.drop(), HIDDEN_MS);
     }
   };
 
   private readonly hurry = (): void => {
-    if (this.closed) return;
+    if (this.closed || !this.wanted) return;
     this.wait = FIRST_WAIT_MS;
     this.drop();
     this.open();

@@ -81,6 +81,19 @@ def test_a_page_goes_on_through_the_death_of_the_host_in_the_middle_of_a_turn(qu
     expect(page.locator(f'[data-session="{session_id}"]')).to_contain_text("survivor")
 
 
+def test_pages_opened_in_the_background_hold_no_connection(host: Host, visit: Visit) -> None:
+    session_id = host.session(title="later")
+    visit.board().close()
+    until(lambda: host.api("GET", "/status").json["viewers"] == 0, "no stream", 30)
+    visit.context.add_init_script("Object.defineProperty(document, 'visibilityState', {value: 'hidden'})")
+    for _ in range(5):
+        page = visit.context.new_page()
+        page.goto(f"{host.ready['url']}/#/sessions/{session_id}")
+        expect(page.locator("h1")).to_have_text("later")
+        expect(page.locator(".row")).to_have_count(1)
+    assert host.api("GET", "/status").json["viewers"] == 0
+
+
 def test_a_hidden_page_lets_go_and_has_missed_nothing_when_it_is_looked_at_again(host: Host, visit: Visit) -> None:
     session_id = host.session()
     page = visit.session(session_id)
@@ -89,7 +102,7 @@ def test_a_hidden_page_lets_go_and_has_missed_nothing_when_it_is_looked_at_again
     show = "Object.defineProperty(document, 'visibilityState', {value: '%s', configurable: true});"
     tell = "document.dispatchEvent(new Event('visibilitychange'))"
     page.evaluate(show % "hidden" + tell)
-    page.clock.run_for(21_000)
+    page.clock.run_for(6_000)
     until(lambda: host.api("GET", "/status").json["viewers"] == 0, "no stream", 30)
     host.ended(host.post(session_id, "[[stream 300 every 0]] unseen").json["id"], 30)
     page.evaluate(show % "visible" + tell)

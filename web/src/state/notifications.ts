@@ -1,6 +1,6 @@
 /** Notifications of the desktop: when a session asks, or has ended a turn. Only for who wants them. */
 
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import type { Event, Session } from "../api";
 import { navigate, openId } from "../routing";
 import { visible } from "../text";
@@ -12,17 +12,17 @@ export const supported = "Notification" in window;
 export const wanted = signal(supported && localStorage.getItem(KEY) === "on" && Notification.permission === "granted");
 
 /** Of several tabs one notifies. It also listens on while nobody looks at it. */
-let mine = false;
+const mine = signal(false);
 
-export const notifying = (): boolean => wanted.value && mine;
+export const notifying = computed(() => wanted.value && mine.value);
 
 function claim(): void {
   if (!("locks" in navigator)) {
-    mine = true;
+    mine.value = true;
     return;
   }
   void navigator.locks.request(LOCK, () => {
-    mine = true;
+    mine.value = true;
     return new Promise<void>(() => undefined); // until this tab is closed
   });
 }
@@ -45,7 +45,7 @@ const ENDS: Record<string, string> = {
 
 /** Tell of an event, if it is one to tell of and nobody sees it happen. */
 export function notify(type: string, event: Event, session: Session | undefined): void {
-  if (!notifying()) return;
+  if (!notifying.value) return;
   if (document.visibilityState === "visible" && document.hasFocus() && openId.value === event.session_id) return;
   const name = visible(session?.title || session?.key || "A session");
   if (type === "permission.requested") show(event.session_id, `${name} asks you`, visible(event.data.question ?? ""));
