@@ -84,6 +84,7 @@ def test_a_webhook_that_is_down_holds_up_neither_answers_nor_a_clean_stop(host: 
         assert host.stop(60) == 0
 
 
+@pytest.mark.timeout(300)
 def test_a_schedule_sends_by_the_machines_clock_and_goes_on_after_a_crash(host: Host) -> None:
     added = host.cli("schedule", "add", "ticks", "--cron", "* * * * *", "--agent", "echo", "--json", "tick")
     assert added.code == 0, added.err
@@ -95,7 +96,7 @@ def test_a_schedule_sends_by_the_machines_clock_and_goes_on_after_a_crash(host: 
         shown = host.api("GET", f"/schedules/{schedule['id']}").json
         return shown if shown["sent"] else None
 
-    shown = until(sent, "a run", 100)
+    shown = until(sent, "a run", 200)
     assert shown["last_run"]["outcome"] == "sent"  # pyright: ignore[reportIndexIssue]
     receipt = host.ended(shown["last_run"]["message_id"])  # pyright: ignore[reportIndexIssue]
     assert (receipt["reply"], receipt["session_key"]) == ("echo: tick", "ticks")
