@@ -14,7 +14,10 @@ from antiphon.testing.model_server import ModelServer
 from antiphon.testing.processes import eventually, marked, new_mark
 from integration.acp.talk import Desk, Talk
 
-pytestmark = pytest.mark.skipif(real_acp.opencode_missing() is not None, reason=str(real_acp.opencode_missing()))
+pytestmark = [
+    pytest.mark.skipif(real_acp.opencode_missing() is not None, reason=str(real_acp.opencode_missing())),
+    pytest.mark.timeout(300),
+]
 
 
 @pytest.fixture
