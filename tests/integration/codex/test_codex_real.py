@@ -11,6 +11,7 @@ import pytest
 
 from antiphon.agents.codex import CodexAgent
 from antiphon.ports.agent import (
+    AgentSpec,
     Asked,
     Ended,
     Exited,
@@ -27,7 +28,7 @@ from antiphon.ports.agent import (
 )
 from antiphon.testing.model_server import ModelServer
 from antiphon.testing.processes import alive, eventually, marked, new_mark
-from integration.codex.talk import PATIENCE_S, Desk, Talk
+from integration.codex.talk import PATIENCE_S, Desk, Talk, environment
 
 
 def below(talk: Talk, words: str) -> list[psutil.Process]:
@@ -506,3 +507,16 @@ async def test_a_command_of_codexs_knows_its_session(desk: Desk) -> None:
 
 async def test_the_real_codex_is_not_missing_here(desk: Desk) -> None:
     assert await CodexAgent("codex", desk.options).missing() is None
+
+
+async def test_sessions_that_begin_at_once_in_a_new_home_all_begin(tmp_path: Path) -> None:
+    """Codex sets up a new home badly when several do so in the same moment: all but one end."""
+    pointed = CodexAgent.loopback({}, "http://127.0.0.1:9", tmp_path)
+    agent = CodexAgent("codex", pointed.options)
+    spec = AgentSpec(name="codex", session_id="ses_1", cwd=str(tmp_path), environment=environment(tmp_path))
+    async with asyncio.timeout(90):
+        opened = await asyncio.gather(*[agent.open(spec, None) for _ in range(4)], return_exceptions=True)
+    for each in opened:
+        if not isinstance(each, BaseException):
+            await each.close(0)
+    assert [each for each in opened if isinstance(each, BaseException)] == []

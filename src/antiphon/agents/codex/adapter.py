@@ -21,6 +21,9 @@ from antiphon.ports.agent import AgentSpec, Capabilities, OpenFailed
 WRITER_PATIENCE_S = 5.0
 WRITER_PAUSE_S = 0.1
 """How long, and how often, a thread is asked for whose former process has not let go of it."""
+HOME_IN_USE = "failed to initialize"
+HOME_PAUSES_S = (0.1, 0.3, 0.6, 1.0, 2.0)
+"""What Codex says when another one sets up a new home in the same moment, and how long to wait before trying again."""
 MEANWHILE_MAX = 1_000
 STDERR_SHOWN = 500
 
@@ -99,18 +102,34 @@ class CodexAgent:
         """
         try:
             options = CodexOptions.read({**self._table, **spec.options})
-            environment = options.variables({**spec.environment, **session_variables(spec)})
-            process = await AgentProcess.start(
-                options.arguments(), cwd=spec.cwd, environment=environment, line_limit=options.line_limit
-            )
-        except (BadOptions, FileNotFoundError, StartFailed) as error:
+            for pause_s in HOME_PAUSES_S:
+                try:
+                    return await self._start(options, spec, resume_token)
+                except rpc.Refused as error:
+                    if HOME_IN_USE not in str(error):
+                        raise
+                await asyncio.sleep(pause_s)
+            return await self._start(options, spec, resume_token)
+        except (BadOptions, FileNotFoundError, StartFailed, rpc.Refused) as error:
             raise OpenFailed(str(error)) from error
+
+    async def _start(self, options: CodexOptions, spec: AgentSpec, resume_token: str | None) -> RunningCodex:
+        """Start Codex and lead it to its thread.
+
+        Raises:
+            Refused: Codex does not want, or is gone; with the last of what it wrote to stderr.
+            BadOptions, FileNotFoundError, StartFailed: It can't be started.
+        """
+        environment = options.variables({**spec.environment, **session_variables(spec)})
+        process = await AgentProcess.start(
+            options.arguments(), cwd=spec.cwd, environment=environment, line_limit=options.line_limit
+        )
         opening = _Opening(process)
         try:
             conversation = await opening.lead(spec, options, resume_token)
         except rpc.Refused as error:
             await process.end(0)
-            raise OpenFailed(_with_stderr(str(error), process)) from error
+            raise rpc.Refused(_with_stderr(str(error), process)) from error
         except BaseException:
             await process.end(0)
             raise
