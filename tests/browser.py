@@ -25,7 +25,7 @@ def running() -> Generator[Browser]:
     if path is None:
         pytest.skip("there is no Chromium here: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
         try:
             yield browser
         finally:
