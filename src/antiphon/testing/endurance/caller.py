@@ -11,7 +11,7 @@ from antiphon.client.documents import Receipt
 from antiphon.testing.endurance.fleet import Member
 
 WAYS = ("say",) * 12 + ("queue",) * 4 + ("refuse",) * 2 + ("cancel",) * 2 + ("interrupt", "stop")
-END_WAIT_S = 180.0
+END_WAIT_S = 600.0
 START_WAIT_S = 60.0
 
 
