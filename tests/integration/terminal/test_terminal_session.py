@@ -1,8 +1,10 @@
 """The session's view, driven by keys against a real host with the echo agent."""
 
+import pytest
 from textual.events import Paste
 
 from antiphon.client import Client
+from antiphon.terminal import reading
 from antiphon.terminal.panels import Choice, Queue
 from antiphon.terminal.prompt import Prompt
 from antiphon.terminal.story import Run
@@ -209,18 +211,21 @@ async def test_a_small_or_a_changed_terminal_is_drawn_on(host: Installation, cli
         await view.shows("echo: still")
 
 
-async def test_a_long_story_shows_its_end_and_more_when_asked(host: Installation, client: Client, opened: Open) -> None:
+async def test_a_long_story_shows_its_end_and_more_when_asked(
+    host: Installation, client: Client, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "WINDOW", 50)
     start(client, host, "long")
-    for number in range(60):
+    for number in range(30):
         client.send("long", f"number {number}.")
     async with opened(host, ref="long") as view:
-        await view.shows("echo: number 59.")
+        await view.shows("echo: number 29.")
         await view.until(lambda: len(view.app.screen.query("RunView")) >= 10, "turns")
-        assert len(view.app.screen.query("RunView")) < 30
+        assert len(view.app.screen.query("RunView")) < 20
         await view.pilot.press("f3", "f3", "f3")
-        await view.until(lambda: len(view.app.screen.query("RunView")) == 60, "all turns")
+        await view.until(lambda: len(view.app.screen.query("RunView")) == 30, "all turns")
         runs = [item for item in view.session._reader.story.items if isinstance(item, Run)]
-        assert [run.parts[0].text for run in runs] == [f"echo: number {number}." for number in range(60)]
+        assert [run.parts[0].text for run in runs] == [f"echo: number {number}." for number in range(30)]
 
 
 async def test_who_reads_back_is_left_where_they_read_and_nothing_is_taken_away(
