@@ -1,12 +1,14 @@
 """The delivery of what an outbox holds: in lanes, one for each receiver, so that none waits for another."""
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from antiphon import __version__
 from antiphon.core.errors import StoreUnavailable
@@ -181,9 +183,10 @@ class Deliverer:
             webhook = await self._outbox.webhook(delivery.webhook_id)
             if webhook is not None:
                 await self._try(delivery, webhook, lane)
-        except StoreUnavailable as error:  # its claim runs out, and it is tried again
+        except StoreUnavailable as error:
             extra = {"action": "webhook_try", "webhook_id": delivery.webhook_id, "code": error.code}
             log.warning("a delivery could not be made", extra=extra)
+            await self._put_off(delivery)
         finally:
             lane.busy -= 1
             self._tries -= 1
@@ -224,6 +227,12 @@ class Deliverer:
             except StoreUnavailable:
                 await self._clock.sleep(pause_s * (0.5 + self._chance.random()))
         return await self._outbox.settle(after)
+
+    async def _put_off(self, delivery: Delivery) -> None:
+        """Have a delivery made anew in a moment. If not even that can be written, its claim runs out."""
+        next_at = self._clock.now() + int(self._settings.pace.first_s * 1000)
+        with contextlib.suppress(StoreUnavailable):
+            await self._outbox.settle(replace(delivery, next_at=next_at))
 
     # Upkeep
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from antiphon.core.errors import NotFound
+from antiphon.core.errors import NotFound, StoreUnavailable
 from antiphon.core.session import Message
 from antiphon.host.views import Receipt, receipt, rfc3339
 from antiphon.ports.outbox import Delivery
@@ -38,7 +38,7 @@ async def body(delivery: Delivery, receipt_of: ReceiptOf) -> bytes:
     """The body of a delivery, the same in every try for as long as the session is kept.
 
     Raises:
-        StoreUnavailable: The receipt can't be read just now.
+        StoreUnavailable: The receipt can't be read just now, or its host has not taken in yet that it has ended.
     """
     if delivery.message_id is None:
         return _encoded(delivery, delivery.subject)
@@ -46,6 +46,8 @@ async def body(delivery: Delivery, receipt_of: ReceiptOf) -> bytes:
         now = await receipt_of(delivery.message_id)
     except (NotFound, StoreDamaged):  # the session was deleted, or can't be read: what the commit said of it remains
         return _encoded(delivery, _as_committed(delivery), ("reply",))
+    if now.ended_at is None:
+        raise StoreUnavailable("The message's end is not known to its host yet.")
     if now.reply is not None and len(now.reply) > REPLY_MAX:
         return _encoded(delivery, msgspec.to_builtins(replace(now, reply=None)), ("reply",))
     return _encoded(delivery, msgspec.to_builtins(now))

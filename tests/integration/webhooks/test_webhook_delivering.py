@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 import standardwebhooks
 
+from antiphon.core.errors import StoreUnavailable
 from antiphon.errands import WholeStore
+from antiphon.host.views import Receipt
 from antiphon.ports.outbox import Delivery, Webhook
 from antiphon.store.postgres import PostgresStore
 from antiphon.store.sqlite import SqliteStore
@@ -233,6 +235,29 @@ async def test_what_was_given_up_is_on_the_list_and_can_be_tried_again_under_its
     assert office.counts.tries[-2:] == ["dead", "delivered"]
     assert {request.id for request in receiver.requests} == {"evt_1"}
     assert done.attempts == 1
+
+
+async def test_a_receipt_that_can_not_be_read_now_is_read_in_a_moment(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away, read = [True, True], office.receipt
+
+    async def receipt_of(message_id: str) -> Receipt:
+        if away:
+            away.pop()
+            raise StoreUnavailable("The disk is slow.")
+        return await read(message_id)
+
+    monkeypatch.setattr(office, "receipt", receipt_of)
+    with receiving() as receiver:
+        await office.hook(receiver.url)
+        async with office.delivering():
+            await office.end("msg_1")
+            [request] = await arrived(receiver)
+            [delivery] = await office.until(state="delivered")
+
+    assert json.loads(request.body)["data"]["reply"] == "answer to msg_1"
+    assert delivery.attempts == 1
 
 
 async def test_a_webhook_for_a_message_that_ended_long_ago_is_told_now(office: Office) -> None:

@@ -91,6 +91,13 @@ async def test_a_store_that_is_away_for_a_moment_makes_nothing_up() -> None:
         await said(StoreUnavailable("Later."))
 
 
+async def test_nor_does_a_host_that_has_not_taken_in_the_end_yet() -> None:
+    still = msgspec.structs.replace(shown("so far"), state="running", ended_at=None)
+
+    with pytest.raises(StoreUnavailable):
+        await said(still)
+
+
 async def test_of_a_session_it_tells_what_names_it() -> None:
     told = await said(shown(None), message_id=None, type="session.deleted", subject={"id": "ses_1", "key": "k"})
 
