@@ -20,6 +20,7 @@ from antiphon.host.service import NewMessage, NewSession
 from antiphon.host.settings import HostSettings
 from antiphon.ports.store import Commit
 from antiphon.store.sql import writes
+from antiphon.store.sql.statements import Row
 from antiphon.store.sqlite import SqliteStore
 from antiphon.store.sqlite.database import connect, prepare
 from antiphon.store.sqlite.driver import run, translated
@@ -144,7 +145,7 @@ def _statements(number: int, commit: Commit) -> Statements:
     try:
         while True:
             found.append((translated(sql), args))
-            rows = [(0,)] if "count(*)" in sql else [(number,)] if "RETURNING" in sql else []
+            rows: list[Row] = [(0,)] if "count(*)" in sql else [(number,)] if "RETURNING" in sql else []
             sql, args = command.send(rows)
     except StopIteration:
         return found

@@ -23,7 +23,8 @@ def execute(connection: apsw.Connection, sql: str, args: tuple[Any, ...] = ()) -
     Raises:
         apsw.Error: The engine failed.
     """
-    return connection.execute(sql, args).fetchall()  # pyright: ignore  # its stubs are not typed to the end
+    cursor: Any = connection.execute(sql, args)  # its stubs are not typed to the end
+    return cursor.fetchall()
 
 
 def run(connection: apsw.Connection, command: Command[T]) -> T:
