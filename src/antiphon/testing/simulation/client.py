@@ -204,15 +204,23 @@ class Client:
             self._ledger.finding(f"P4: a follower of {message_id} was told {told!r}, the reply is {receipt.reply!r}")
 
     async def _wait_on(self, message_id: str) -> None:
-        """Wait for what was just accepted: it is there, also when its session is deleted just now."""
+        """Wait for what was just accepted: it is there, also when the deletion of its session ends it just now."""
         life = self._world.life
         try:
             await self._wait_for(message_id)
         except NotFound:
-            if self._world.life is life:
+            if self._world.life is life and not self._went_with_its_session(message_id):
                 self._ledger.finding(
                     f"P3: {message_id} was accepted, and who waits for it is told that it is not there"
                 )
+
+    def _went_with_its_session(self, message_id: str) -> bool:
+        """Whether it had come to its end before its session was deleted, whose receipts are gone with it."""
+        story = self._world.shelf.chronicle.of_message(message_id)
+        if story is None or story.over_at is None:
+            return False
+        last = [entry.message_id for entry in story.commits[-1].entries if entry.type == "message.ended"]
+        return message_id not in last
 
     async def _look(self) -> None:
         message_id, ref = self._message(), self._ref()
