@@ -23,8 +23,8 @@ def execute(connection: apsw.Connection, sql: str, args: tuple[Any, ...] = ()) -
     Raises:
         apsw.Error: The engine failed.
     """
-    cursor: Any = connection.execute(sql, args)  # its stubs are not typed to the end
-    return cursor.fetchall()
+    untyped: Any = connection  # its stubs are not typed to the end
+    return untyped.execute(sql, args).fetchall()
 
 
 def run(connection: apsw.Connection, command: Command[T]) -> T:
