@@ -18,15 +18,23 @@ T = TypeVar("T")
 CONNECT_S = 10.0
 
 
+KEPT_CONNECTIONS = 100
+"""How many connections are kept for later calls."""
+
+
 class AsyncTransport:
     """Performs requests against wherever `locate` says the host is now."""
 
     def __init__(self, locate: Callable[[], Address]) -> None:
         self._locate = locate
         # Deadlines are ours, over a whole call; a proxy from the environment has no business with a host's token; and
-        # whom to trust is asked of the same place as in the sync client.
+        # whom to trust is asked of the same place as in the sync client. A wait holds its connection for long, and who
+        # cancels what others wait for must not queue up behind them.
         self._http = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(None, connect=CONNECT_S), trust_env=False, verify=ssl.create_default_context()
+            timeout=httpx2.Timeout(None, connect=CONNECT_S),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS),
+            trust_env=False,
+            verify=ssl.create_default_context(),
         )
 
     async def close(self) -> None:

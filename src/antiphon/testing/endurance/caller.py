@@ -13,6 +13,7 @@ from antiphon.testing.endurance.fleet import Member
 WAYS = ("say",) * 12 + ("queue",) * 4 + ("refuse",) * 2 + ("cancel",) * 2 + ("interrupt", "stop")
 END_WAIT_S = 600.0
 START_WAIT_S = 60.0
+LOOK_AGAIN_S = 0.5
 
 
 class Account(msgspec.Struct):
@@ -124,7 +125,7 @@ class Caller:
             if asyncio.get_running_loop().time() > deadline:
                 await self._client.message_cancel(receipt.id)
                 return None
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(LOOK_AGAIN_S)
         return now.turn_id
 
     def _word(self) -> str:
