@@ -25,7 +25,8 @@ def running() -> Generator[Browser]:
     if path is None:
         pytest.skip("there is no Chromium here: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
+        options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        browser = playwright.chromium.launch(executable_path=path, args=options)
         try:
             yield browser
         finally:
