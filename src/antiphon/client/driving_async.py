@@ -15,9 +15,8 @@ from antiphon.client.plans import Call, Emit, Open, Pause, Plan, Read, Step
 from antiphon.client.wire import Request, Response
 
 T = TypeVar("T")
-CONNECT_S = 10.0
-
-
+CONNECT_S = 30.0
+"""More than the sync client's: with hundreds of calls at once the loop may look at a connection that is there much later."""
 KEPT_CONNECTIONS = 100
 """How many connections are kept for later calls."""
 

@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120.0, help="how long to keep them busy")
     parser.add_argument("--sessions", type=int, default=200)
     parser.add_argument("--agents", default="", help="adapters, with commas; by default the first five that are there")
-    parser.add_argument("--max-agents", type=int, default=24, help="how many may be open at once")
+    parser.add_argument("--max-agents", type=int, default=100, help="how many may be open at once")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, _leave)  # so that the host goes with this
