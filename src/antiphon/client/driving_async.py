@@ -16,7 +16,7 @@ from antiphon.client.wire import Request, Response
 
 T = TypeVar("T")
 CONNECT_S = 30.0
-"""More than the sync client's: with hundreds of calls at once the loop may look at a connection that is there much later."""
+"""More than the sync client's: among hundreds of calls the loop may look late at a connection that is there."""
 KEPT_CONNECTIONS = 100
 """How many connections are kept for later calls."""
 
