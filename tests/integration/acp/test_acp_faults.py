@@ -255,9 +255,11 @@ async def test_what_a_turn_costs_is_what_the_session_costs_more_than_before(lab:
 
     first, second = [AWAIT, cost(0.1), cost(0.25), STOP, cost(0.5)], [AWAIT, cost(0.75), STOP]
     talk = await lab.open(*first, *second, *turn("three"))
-    for cost_usd in (0.25, 0.25, 0.0):
-        ended, _ = await talk.turn("a")
-        assert (ended.usage.cost_usd if ended.usage else 0.0) == pytest.approx(cost_usd)
+    ends = [(await talk.turn("a"))[0] for _ in range(3)]
+    costs = [ended.usage.cost_usd if ended.usage else 0.0 for ended in ends]
+    late = costs[1] - 0.25  # what is told after the first turn's end may be read after the second one's prompt
+    assert costs == pytest.approx([0.25, 0.25 + late, 0.0])
+    assert late == pytest.approx(0.0) or late == pytest.approx(0.25)
 
 
 async def test_a_cancel_that_an_agent_fails_at_is_a_cancel_all_the_same(lab: Lab) -> None:
