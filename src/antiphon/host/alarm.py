@@ -6,12 +6,14 @@ from collections.abc import Callable
 from antiphon.host.tasks import Tasks
 from antiphon.ports.clock import Clock
 
+NAP_S = 5.0
+
 
 class Alarm:
     """Rings once, at the time it was last set to. Times are ms since the epoch, as the journal has them.
 
-    It sleeps by monotonic time: after a jump of the clock it rings early or late, and whoever is rung for looks at the
-    clock and sets it again.
+    It sleeps by monotonic time, a while at most before it looks at the clock again: a clock that jumps makes it late by
+    no more than that.
     """
 
     def __init__(self, clock: Clock, tasks: Tasks, ring: Callable[[], None]) -> None:
@@ -34,6 +36,7 @@ class Alarm:
         self._sleeping = None if at is None else self._tasks.start(self._sleep(at), "alarm")
 
     async def _sleep(self, at: int) -> None:
-        await self._clock.sleep(max(0, at - self._clock.now()) / 1000)
+        while (left_s := (at - self._clock.now()) / 1000) > 0:
+            await self._clock.sleep(min(left_s, NAP_S))
         self._at = self._sleeping = None
         self._ring()
