@@ -12,8 +12,8 @@ NAP_S = 5.0
 class Alarm:
     """Rings once, at the time it was last set to. Times are ms since the epoch, as the journal has them.
 
-    It sleeps by monotonic time, a while at most before it looks at the clock again: a clock that jumps makes it late by
-    no more than that.
+    It sleeps by monotonic time: after a jump of the clock it may ring early, and whoever is rung for looks at the clock
+    and sets it again; and it looks at the clock itself every few seconds, so that it is never late by more.
     """
 
     def __init__(self, clock: Clock, tasks: Tasks, ring: Callable[[], None]) -> None:
@@ -36,7 +36,8 @@ class Alarm:
         self._sleeping = None if at is None else self._tasks.start(self._sleep(at), "alarm")
 
     async def _sleep(self, at: int) -> None:
-        while (left_s := (at - self._clock.now()) / 1000) > 0:
+        until = self._clock.monotonic() + (at - self._clock.now()) / 1000
+        while at > self._clock.now() and (left_s := until - self._clock.monotonic()) > 0:
             await self._clock.sleep(min(left_s, NAP_S))
         self._at = self._sleeping = None
         self._ring()
