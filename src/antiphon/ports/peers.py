@@ -63,12 +63,12 @@ class Peers(Protocol):
     A host lives from its first `announce` on for as long as the connection that holds its claims is there, and it was
     heard of within the lease. When the connection ends, all its claims are free in that instant; a host that is
     connected but silent for longer than the lease has its connection ended by whoever looks next, so that its claims
-    become free, and what it writes later is `Fenced`. All times are the store's own, so the hosts' clocks need not agree.
-    Any method may raise `StoreUnavailable`.
+    become free, and what it writes later is `Fenced`. All times are the store's own, so the hosts' clocks need not
+    agree. Any method may raise `StoreUnavailable`.
     """
 
     async def announce(self, host: str, bulletin: Bulletin) -> None:
-        """Tell of oneself: at first, and then every `ANNOUNCE_S` seconds. `host` is this run's id, as in `Store.claim`."""
+        """Tell of oneself: at first, and then every `ANNOUNCE_S` seconds. `host` is this run's id, as in `claim`."""
         ...
 
     async def hosts(self) -> Sequence[Peer]:
