@@ -37,6 +37,10 @@ class StoreDamaged(StoreUnavailable):
     """The store, or one row of it, can't be read. It is left as it is."""
 
 
+class OtherFeed(ValueError):
+    """A position of the feed of another store: of the one that this one is a copy of."""
+
+
 class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message as it is kept: its record, and what the person wrote."""
 
@@ -193,7 +197,8 @@ class Store(Protocol):
         """Entries of all sessions after a position, in an order that never changes; deleted sessions may be missing.
 
         Raises:
-            ValueError: `after` is not a position of this store.
+            ValueError: `after` is not a position of this store; `OtherFeed` when it may be one of the store that this
+                one was copied from, whose journal has the same epoch.
         """
         ...
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from antiphon.ports.store import KEYS_MAX, FeedEntry, Fenced, KeyTaken, Notice, SequenceMoved
+from antiphon.store.identity import Identity
 from antiphon.store.sql import rows
 from antiphon.store.sql.reads import fitting
 from antiphon.store.sql.statements import Command
@@ -165,9 +166,9 @@ _PAST = 2**63 - 1
 """A position beyond any in a transaction."""
 
 
-def feed(*, after: str, limit: int, damage: rows.Damage) -> Command[Sequence[FeedEntry]]:
+def feed(identity: Identity, *, after: str, limit: int, damage: rows.Damage) -> Command[Sequence[FeedEntry]]:
     """A page of the feed, of readable entries: an unreadable one is counted, and passed over."""
-    xid, position, offset = _parsed(after)
+    xid, position, offset = _parsed(identity.own(after))
     newest = yield "SELECT pg_snapshot_xmax(pg_current_snapshot())::text", ()
     if int(xid) >= int(newest[0][0]):
         raise ValueError("not a position of this store's feed")
@@ -180,7 +181,7 @@ def feed(*, after: str, limit: int, damage: rows.Damage) -> Command[Sequence[Fee
             xid, position, offset = row[-3:]
             entry = damage.listed("event", row[0], rows.entry, *row[:-3])
             if entry is not None:
-                found.append(FeedEntry(position=f"{xid}.{position}.{offset}", entry=entry))
+                found.append(FeedEntry(position=identity.told(f"{xid}.{position}.{offset}"), entry=entry))
     return found
 
 

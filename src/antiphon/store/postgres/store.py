@@ -13,6 +13,7 @@ from antiphon.core.session import Permission, Session, Turn
 from antiphon.host.tasks import Tasks
 from antiphon.ports.clock import Clock
 from antiphon.ports.store import Commit, FeedEntry, KeyedMessage, Listed, Notice, SessionQuery, StoredMessage
+from antiphon.store.identity import Identity
 from antiphon.store.postgres import own, schema
 from antiphon.store.postgres.driver import Connection, connect, connect_options, in_transaction, make_pool, run
 from antiphon.store.postgres.faults import FAULTS, fault, is_certain
@@ -44,11 +45,11 @@ class PostgresStore:
     """
 
     def __init__(
-        self, pool: Any, epoch: str, options: dict[str, Any], name: str, clock: Clock, timeout_s: float
+        self, pool: Any, identity: Identity, options: dict[str, Any], name: str, clock: Clock, timeout_s: float
     ) -> None:
         """For `open` alone."""
         self._pool = pool
-        self._epoch = epoch
+        self._identity = identity
         self._schema = name
         self._clock = clock
         self._timeout_s = timeout_s
@@ -92,7 +93,8 @@ class PostgresStore:
             async with asyncio.timeout(timeout_s):
                 connection = await connect(options)
                 try:
-                    epoch = await schema.prepare(connection, schema_name)
+                    meta = await schema.prepare(connection, schema_name)
+                    identity = Identity.read(meta, f"Schema {schema_name!r} of the database")
                 finally:
                     await connection.close(timeout=2)
                 pool = await make_pool(options, connections)
@@ -100,7 +102,7 @@ class PostgresStore:
             raise StoreUnavailable("The database's URL can't be read.") from error
         except FAULTS as error:
             raise fault(error) from error
-        store = cls(pool, epoch, options, schema_name, clock, timeout_s)
+        store = cls(pool, identity, options, schema_name, clock, timeout_s)
         store._tasks.start(store._standing.keep(), "standing connection")
         store._tasks.start(store._outbox.deliver(), "notifications")
         return store
@@ -108,7 +110,7 @@ class PostgresStore:
     @property
     def epoch(self) -> str:
         """The name of this journal."""
-        return self._epoch
+        return self._identity.epoch
 
     @property
     def damaged_rows(self) -> int:
@@ -167,10 +169,10 @@ class PostgresStore:
         return await self._read(reads.tail(session_id, before=before, limit=limit))
 
     async def feed(self, *, after: str, limit: int) -> Sequence[FeedEntry]:
-        return await self._look(own.feed(after=after, limit=limit, damage=self._damage))
+        return await self._look(own.feed(self._identity, after=after, limit=limit, damage=self._damage))
 
     async def feed_end(self) -> str:
-        return await self._read(own.feed_end())
+        return self._identity.told(await self._read(own.feed_end()))
 
     async def message(self, message_id: str) -> StoredMessage | None:
         return await self._read(reads.message(message_id))

@@ -43,13 +43,13 @@ def connect(path: Path, vfs: str | None, *, writes: bool) -> apsw.Connection:
     return connection
 
 
-def prepare(directory: Path, vfs: str | None) -> tuple[Path, str]:
+def prepare(directory: Path, vfs: str | None) -> tuple[Path, dict[str, str]]:
     """Make the store, or check that the one there is whole at first sight, and bring its schema up to date.
 
     The caller holds the lock on the directory. Costs the same however much is stored.
 
     Returns:
-        The file, and the epoch of its journal.
+        The file, and what it says of itself: the rows of `meta`, with the journal's `epoch`.
 
     Raises:
         StoreDamaged: There is a file, but not one this antiphon can read. It is left as it is.
@@ -112,7 +112,7 @@ def _check_header(path: Path) -> None:
         raise StoreDamaged(f"{path} is a database, but not a store of antiphon. It was left as it is.")
 
 
-def _migrate(path: Path, vfs: str | None) -> str:
+def _migrate(path: Path, vfs: str | None) -> dict[str, str]:
     connection = connect(path, vfs, writes=True)
     try:
         if execute(connection, "PRAGMA application_id")[0][0] != APPLICATION_ID:
@@ -123,6 +123,6 @@ def _migrate(path: Path, vfs: str | None) -> str:
                 execute(connection, step.sql)
                 execute(connection, f"PRAGMA user_version = {step.number}")
         execute(connection, "INSERT INTO meta VALUES ('epoch', ?1) ON CONFLICT DO NOTHING", (secrets.token_hex(6),))
-        return execute(connection, "SELECT value FROM meta WHERE name = 'epoch'")[0][0]
+        return {name: value for name, value in execute(connection, "SELECT name, value FROM meta")}
     finally:
         connection.close()

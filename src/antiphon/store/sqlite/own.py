@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from antiphon.ports.store import FeedEntry
+from antiphon.store.identity import Identity
 from antiphon.store.sql import rows
 from antiphon.store.sql.reads import fitting
 from antiphon.store.sql.statements import Command
@@ -30,9 +31,9 @@ _ENTRIES = (
 )
 
 
-def feed(*, after: str, limit: int, damage: rows.Damage) -> Command[Sequence[FeedEntry]]:
+def feed(identity: Identity, *, after: str, limit: int, damage: rows.Damage) -> Command[Sequence[FeedEntry]]:
     """A page of the feed, of readable entries: an unreadable one is counted, and passed over."""
-    position, offset = _parsed(after)
+    position, offset = _parsed(identity.own(after))
     last, _ = _parsed((yield from feed_end()))
     if position > last:
         raise ValueError("not a position of this store's feed")
@@ -46,7 +47,7 @@ def feed(*, after: str, limit: int, damage: rows.Damage) -> Command[Sequence[Fee
             position, offset = row[-2:]
             entry = damage.listed("event", row[0], rows.entry, *row[:-2])
             if entry is not None:
-                found.append(FeedEntry(position=f"{position}.{offset}", entry=entry))
+                found.append(FeedEntry(position=identity.told(f"{position}.{offset}"), entry=entry))
     return found
 
 

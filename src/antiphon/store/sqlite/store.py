@@ -12,6 +12,7 @@ from antiphon.core.events import Entry
 from antiphon.core.session import Permission, Session, Turn
 from antiphon.ports.clock import Clock
 from antiphon.ports.store import Commit, FeedEntry, KeyedMessage, Listed, Notice, SessionQuery, StoredMessage
+from antiphon.store.identity import Identity
 from antiphon.store.sql import reads, writes
 from antiphon.store.sql.outbox import SqlOutbox, any_webhook
 from antiphon.store.sql.rows import Damage
@@ -42,11 +43,11 @@ class SqliteStore:
     """
 
     def __init__(
-        self, path: Path, epoch: str, lock: DirectoryLock, *, clock: Clock, vfs: str | None, timeout_s: float
+        self, path: Path, identity: Identity, lock: DirectoryLock, *, clock: Clock, vfs: str | None, timeout_s: float
     ) -> None:
         """For `open` alone."""
         self.path = path
-        self._epoch = epoch
+        self._identity = identity
         self._lock = lock
         self._clock = clock
         self._timeout_s = timeout_s
@@ -77,11 +78,11 @@ class SqliteStore:
         """
         taking = apart(partial(_take, data_dir, vfs))
         try:
-            path, epoch, lock = await asyncio.shield(taking)
+            path, identity, lock = await asyncio.shield(taking)
         except asyncio.CancelledError:
             taking.add_done_callback(_let_go)
             raise
-        store = cls(path, epoch, lock, clock=clock, vfs=vfs, timeout_s=timeout_s)
+        store = cls(path, identity, lock, clock=clock, vfs=vfs, timeout_s=timeout_s)
         store._writer.start()
         store._readers.start()
         try:
@@ -104,7 +105,7 @@ class SqliteStore:
     @property
     def epoch(self) -> str:
         """The name of this journal."""
-        return self._epoch
+        return self._identity.epoch
 
     @property
     def damaged_rows(self) -> int:
@@ -152,10 +153,10 @@ class SqliteStore:
         return await self._read(partial(reads.tail, session_id, before=before, limit=limit))
 
     async def feed(self, *, after: str, limit: int) -> Sequence[FeedEntry]:
-        return await self._read(partial(own.feed, after=after, limit=limit, damage=self._damage))
+        return await self._read(partial(own.feed, self._identity, after=after, limit=limit, damage=self._damage))
 
     async def feed_end(self) -> str:
-        return await self._read(own.feed_end)
+        return self._identity.told(await self._read(own.feed_end))
 
     async def message(self, message_id: str) -> StoredMessage | None:
         return await self._read(partial(reads.message, message_id))
@@ -254,13 +255,13 @@ class SqliteStore:
         self._lock.release()
 
 
-def _let_go(taking: "asyncio.Future[tuple[Path, str, DirectoryLock]]") -> None:
+def _let_go(taking: "asyncio.Future[tuple[Path, Identity, DirectoryLock]]") -> None:
     """Give back what was taken for an `open` that was cancelled."""
     if taking.exception() is None:
         taking.result()[2].release()
 
 
-def _take(data_dir: Path, vfs: str | None) -> tuple[Path, str, DirectoryLock]:
+def _take(data_dir: Path, vfs: str | None) -> tuple[Path, Identity, DirectoryLock]:
     """Take the lock of the directory, then make the store ready."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -268,8 +269,9 @@ def _take(data_dir: Path, vfs: str | None) -> tuple[Path, str, DirectoryLock]:
     except OSError as error:
         raise StoreUnavailable(f"The data directory {data_dir} can't be used ({error.strerror}).") from error
     try:
-        path, epoch = database.prepare(data_dir, vfs)
+        path, meta = database.prepare(data_dir, vfs)
+        identity = Identity.read(meta, f"The store {path}")
     except BaseException:
         lock.release()
         raise
-    return path, epoch, lock
+    return path, identity, lock
