@@ -14,12 +14,14 @@ from antiphon.core import events as e
 from antiphon.core.collecting import may_start_at
 from antiphon.core.deadlines import next_deadline
 from antiphon.core.decide import Given, Refused, Repeated
+from antiphon.core.events import Entry
 from antiphon.core.session import Message, Permission, Problem, Session, Turn
 from antiphon.core.step import Step, Taken
 from antiphon.core.words import OnCrash
 from antiphon.host.alarm import Alarm
 from antiphon.host.context import Context
 from antiphon.host.driver import Driver
+from antiphon.host.ownership import Ownership, of_an_owner
 from antiphon.host.tasks import Tasks
 from antiphon.host.views import Receipt, receipt
 from antiphon.host.waiting import position_of, waiting_for
@@ -72,6 +74,32 @@ class Accepted(msgspec.Struct, frozen=True):
     ended: tuple[str, ...] = ()
 
 
+class _Desk:
+    """Where one driver reports to. Once it is `cut`, nothing that its agent says is heard."""
+
+    def __init__(self, actor: "SessionActor") -> None:
+        self.cut = False
+        self._actor = actor
+
+    async def report(self, command: c.Command) -> None:
+        await self._actor.room()
+        self.tell(command)
+
+    def tell(self, command: c.Command) -> None:
+        if not self.cut:
+            self._actor.tell(command)
+
+    @property
+    def session(self) -> Session | None:
+        return self._actor.session
+
+    def written(self, message_id: str) -> NewText | None:
+        return self._actor.written(message_id)
+
+    def wake(self) -> None:
+        self._actor.wake()
+
+
 class SessionActor:
     """One session of this host. Everything that changes the session goes through its mailbox, in order.
 
@@ -93,13 +121,15 @@ class SessionActor:
         self._watchers: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self._tasks = Tasks(f"actor:{session_id}")
         self._alarm = Alarm(context.clock, self._tasks, self.wake)
-        self._driver = Driver(session_id, self, context)
+        self._ownership = Ownership(session_id, context)
+        self._desk = _Desk(self)
+        self._driver = Driver(session_id, self._desk, context)
         self._texts: dict[str, list[str]] = {}
         self._written: dict[str, NewText] = {}
-        self._fence: int | None = None
         self._loaded = False
-        self._settled = False
         self._lost = False
+        self._losses = 0
+        self._dismissed: list[asyncio.Task[None]] = []
         self._failures = 0
         self._taken_up: list[Pending] = []
         self._under_way: list[Pending] = []
@@ -123,11 +153,10 @@ class SessionActor:
         self._put(Pending(command, answer))
         return await answer
 
-    async def report(self, command: c.Command) -> None:
-        """Take what the agent said; waits while too much lies undecided."""
+    async def room(self) -> None:
+        """Wait while too much of what the agent said lies undecided."""
         if not self._room.is_set():
             await self._room.wait()
-        self._put(Pending(command))
 
     def tell(self, command: c.Command) -> None:
         """Take what became of the agent, or what the host knows: of that there is never much."""
@@ -159,8 +188,32 @@ class SessionActor:
     async def settled(self) -> bool:
         """Wait until what an earlier host left here is settled (True), or turns out not to be readable."""
         self.wake()
-        await self.until(lambda: self._settled or self._lost)
-        return self._settled
+        await self.until(lambda: self._ownership.settled or self._lost or self.guest)
+        return not self._lost
+
+    def moved(self, sequence: int) -> None:
+        """Others wrote to the session, up to that sequence or further: look at it anew."""
+        if self.owns and (self.session is None or self.session.sequence < sequence):
+            self._loaded = False
+            self.wake()
+        elif self._watchers:
+            self.wake()
+
+    def take_up(self) -> None:
+        """Nobody owns the session: claim it."""
+        if not self.owns:
+            self._ownership.want()
+            self.wake()
+
+    @property
+    def owns(self) -> bool:
+        """Whether this host owns the session."""
+        return self._ownership.held
+
+    @property
+    def guest(self) -> bool:
+        """Whether the session was looked at, and is another host's, or nobody's that this host may have."""
+        return self._loaded and not self.owns
 
     @property
     def idle(self) -> bool:
@@ -172,7 +225,7 @@ class SessionActor:
         """Whether nothing runs, could run now or lies undecided. In a session that can't be read nothing can run."""
         if self._mailbox or self._busy or not (self._loaded or self._lost):
             return False
-        session = None if self._lost else self.session
+        session = None if self._lost or not self.owns else self.session
         return session is None or not (session.running or self._may_start(session))
 
     def _may_start(self, session: Session) -> bool:
@@ -189,8 +242,10 @@ class SessionActor:
 
     @property
     def agent_away(self) -> bool:
-        """Whether no agent of this session runs."""
-        return self._driver.away
+        """Whether no agent of this session runs, as far as its journal tells where it is another host's."""
+        if self.owns or self.session is None:
+            return self._driver.away
+        return self._driver.away and self.session.agent_run is None
 
     @property
     def certain(self) -> bool:
@@ -236,7 +291,7 @@ class SessionActor:
     def receipt(self, message_id: str) -> Receipt | None:
         """The receipt of a message that waits or runs; None for any other."""
         session = self.session
-        if session is None:
+        if session is None or not self.owns:
             return None
         if message := session.waiting(message_id):
             held_up_by = waiting_for(session, message, self._context, hindrance=self.hindrance)
@@ -251,6 +306,8 @@ class SessionActor:
     async def close(self) -> None:
         """End the agent, then the actor. What lies in the mailbox is decided first, if the store is there for it."""
         await self._driver.close()
+        if self._dismissed:
+            await asyncio.wait(self._dismissed)
         self.wake()
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
@@ -269,16 +326,7 @@ class SessionActor:
         for _, watcher in self._watchers:
             if not watcher.done():
                 watcher.set_result(None)
-        await self._release()
-
-    async def _release(self) -> None:
-        if self._fence is None:
-            return
-        try:
-            await self._context.store.release(self.session_id, self._fence)
-        except errors.StoreUnavailable as error:
-            extra = {"action": "release_failed", "session_id": self.session_id, "code": error.code}
-            log.warning("a session could not be released", extra=extra)
+        await self._ownership.release()
 
     # The loop
 
@@ -317,6 +365,7 @@ class SessionActor:
                 await self._take_apart(self._under_way, error)
             self._busy, self._taken_up = False, []
             self._settle()
+            await self._leave_to_others()
 
     async def _take_apart(self, batch: list[Pending], error: Exception) -> None:
         """A batch met a flaw: its commands are tried one by one, so that only the one at fault fails.
@@ -360,7 +409,7 @@ class SessionActor:
 
     def _settle(self) -> None:
         """After a step: give back a place that is not needed, and tell those who wait for a change."""
-        session = None if self._lost else self.session
+        session = None if self._lost or not self.owns else self.session
         self._alarm.set(self._due(session) if session and self._loaded else None)  # else it looks again by itself
         if self._driver.away and not (session and session.running):
             if not (self._wants_agent or (session and self._may_start(session))):
@@ -390,20 +439,20 @@ class SessionActor:
     async def _carry_out(self, batch: list[Pending]) -> None:
         """Decide and commit a batch, however often others come first; then let the world know."""
         doubtful: Made | None = None
-        conflicts = 0
+        conflicts, losses = 0, self._losses
         while True:
             made: Made | None = None
             self._under_way, self._committed = batch, False
             try:
-                await self._load()
-                if doubtful and not await self._was_written(doubtful.step):
-                    doubtful = None
-                made = doubtful or await self._decide(batch)
+                made = await self._make(batch, doubtful, losses)
+                doubtful = doubtful if made is doubtful else None
+                batch = made.batch
                 if made.step.entries and not doubtful:
                     await self._context.store.commit(self._commit(made.step))
             except (SequenceMoved, Fenced) as moved:
                 conflicts += 1
-                self._fence = None if isinstance(moved, Fenced) else self._fence
+                if isinstance(moved, Fenced):
+                    self._lose()
                 self._context.fanout.moved(self.session_id)
                 if conflicts >= self._context.settings.conflict_attempts:
                     batch, conflicts = self._give_up(batch, self._conflict(conflicts)), 0
@@ -423,6 +472,24 @@ class SessionActor:
                 self._look_again(self._pause_s())
                 return
             await self._context.clock.sleep(self._pause_s())
+
+    async def _make(self, batch: list[Pending], doubtful: Made | None, losses: int) -> Made:
+        """Decide on the session as it is now; what is `doubtful` and turns out to have been written is left at that.
+
+        Args:
+            batch: What to decide.
+            doubtful: The last attempt, where its outcome is unknown.
+            losses: How often the session had been lost when the batch was begun: what an agent said before is void.
+        """
+        fresh = await self._load(doubtful)
+        if doubtful and await self._was_written(doubtful.step):
+            return doubtful
+        valid = batch if self.owns and self._losses == losses else _of_clients(batch)
+        made = await self._decide(valid)
+        if fresh or not self._context.neighbours or not _refuses(made):
+            return made
+        self._loaded = False  # others write here too: what it is refused for may be over
+        return await self._make(valid, None, losses)
 
     async def _was_written(self, step: Step) -> bool:
         """After a commit of unknown outcome, with the session loaded anew: whether it is there after all.
@@ -456,21 +523,78 @@ class SessionActor:
         """A growing, jittered pause, in seconds. No lock is held meanwhile."""
         return min(PAUSE_MAX_S, 0.005 * 2 ** min(self._failures, 9)) * (0.5 + self._context.random.random())
 
-    async def _load(self) -> None:
-        if self._loaded:
-            return
-        if self._fence is None:
-            self._fence = await self._context.store.claim(self.session_id, self._context.host_id)
+    async def _load(self, doubtful: Made | None = None) -> bool:
+        """Look at the session in the store, where that is needed; whether it was. A guest always looks: others write.
+
+        What others wrote since the last look is taken in: an owner does what it calls for.
+        """
+        if self._loaded and self.owns:
+            return False
+        before = self.session
+        await self._ownership.seek()
         self.session = await self._context.store.load(self.session_id)
         self._loaded, self._lost = True, False
+        if before is not None and self._context.neighbours:
+            await self._take_in(before, doubtful.step.entries if doubtful else [])
+        return True
+
+    async def _take_in(self, before: Session, own: list[Entry]) -> None:
+        """Others may have written since: an owner learns from it what to do, or that it is none any more.
+
+        Args:
+            before: The session as it was known.
+            own: What this host may have written after that.
+        """
+        session, found = self.session, list[Entry]()
+        after = before.sequence
+        while session is not None and after < session.sequence:
+            page = await self._context.store.entries(self.session_id, after=after, limit=BATCH_MAX)
+            if not page:
+                break
+            found += page
+            after = page[-1].sequence
+        if own and found[: len(own)] == own:
+            del found[: len(own)]
+        if self.owns and of_an_owner(found):
+            self._lose()
+            await self._ownership.seek()
+        elif self.owns and (found or session is None):
+            self._driver.look(session, [e.event(entry) for entry in found if entry.type == e.PermissionAnswered.TYPE])
+
+    def _lose(self) -> None:
+        """Another host has, or had, the session: the agent that runs here is not its agent any more, and is ended."""
+        if not self._driver.away:
+            log.warning("a session was lost", extra={"action": "session_lost", "session_id": self.session_id})
+        self._losses += 1
+        self._ownership.lose()
+        self._desk.cut = True
+        self._dismissed = [task for task in self._dismissed if not task.done()]
+        self._dismissed.append(self._tasks.start(self._driver.close(patience_s=0), "dismiss"))
+        self._desk = _Desk(self)
+        self._driver = Driver(self.session_id, self._desk, self._context)
+        self._mailbox = deque(_of_clients(self._mailbox))
+        self._texts.clear()
+
+    async def _leave_to_others(self) -> None:
+        """Give the session up where another host should have it, as soon as nothing of it runs here."""
+        session = self.session
+        if session is None or self._lost or session.running or self._mailbox:
+            return
+        if not self._ownership.should_leave(session, waits=self._context.places.waits(self)):
+            return
+        if not self._driver.away:
+            self._driver.let_go()
+            return
+        await self._ownership.release()
+        self._loaded = False
+        self._alarm.set(None)
+        self._context.places.give_back(self)
 
     async def _decide(self, batch: list[Pending]) -> Made:
         given = self._given()
         step, taken = Step(self.session, given, session_id=self.session_id), list[Taken]()
-        if self.session and not self._settled:
-            step.take(self._host_died(self.session))
-        if step.session and (deadline := next_deadline(step.session)) is not None and deadline <= given.now:
-            step.take(c.TimePassed())
+        if self.owns:
+            self._look_back(step, given)
         for pending in batch:
             command = pending.command
             if type(command) is c.AgentSaid:  # most of all commands; none of them lets a turn start
@@ -484,6 +608,13 @@ class SessionActor:
         self._steer(step)
         step.seal()
         return Made(batch, step, taken)
+
+    def _look_back(self, step: Step, given: Given) -> None:
+        """Before anything else: settle what an earlier owner left, and end what is late."""
+        if step.session and not self._ownership.settled:
+            step.take(self._host_died(step.session))
+        if step.session and (deadline := next_deadline(step.session)) is not None and deadline <= given.now:
+            step.take(c.TimePassed())
 
     def _given(self) -> Given:
         """What this step's decisions are made under."""
@@ -518,7 +649,9 @@ class SessionActor:
 
     def _start_turn(self, step: Step) -> None:
         session, context = step.session, self._context
-        if session is None or session.running or not self._may_start_now(session, step.now):
+        if session is None or session.running or not self.owns or not self._may_start_now(session, step.now):
+            return
+        if self._ownership.should_leave(session):
             return
         if context.draining or not self._driver.ready(session) or not context.places.take(self):
             return
@@ -543,7 +676,7 @@ class SessionActor:
             turns=tuple(record for record in records if isinstance(record, Turn)),
             permissions=tuple(record for record in records if isinstance(record, Permission)),
             texts=new_texts(step.events),
-            fence=self._fence,
+            fence=self._ownership.fence,
         )
 
     # After a commit
@@ -551,7 +684,7 @@ class SessionActor:
     def _done(self, made: Made) -> None:
         """All is durable: remember it, begin the effects, answer, publish."""
         step = made.step
-        self._committed, self._failures, self._settled = True, 0, True
+        self._committed, self._failures, self._ownership.settled = True, 0, self.owns
         self._looked_at = step.now
         if self.session is None or step.session is None or step.session.sequence > self.session.sequence:
             self.session = step.session
@@ -563,9 +696,19 @@ class SessionActor:
                 self._tell(pending.answer, pending.command, outcome, step)
             elif not outcome and isinstance(pending.command, c.AgentAsked):
                 self._driver.turn_down(pending.command.permission_id)
-        self._driver.look(self.session, step.events)
-        if self._wants_agent and self.session is not None:
-            self._open_agent(self.session)
+        if self.owns:
+            self._driver.look(self.session, step.events)
+            if self._wants_agent and self.session is not None:
+                self._open_agent(self.session)
+        else:
+            self._wants_agent = False
+            self._find_an_owner(step)
+
+    def _find_an_owner(self, step: Step) -> None:
+        """What a guest wrote may wait for an owner, and there may be none."""
+        if step.entries and self.session and self.session.unsettled and not self.session.running:
+            self._ownership.want()
+            self.wake()
 
     def _tell(self, answer: "asyncio.Future[Accepted]", command: c.Command, outcome: Taken, step: Step) -> None:
         if answer.done():
@@ -653,6 +796,15 @@ def new_texts(events: Iterable[e.Event]) -> tuple[NewText, ...]:
 
 def _ended_by(events: Iterable[e.Event]) -> tuple[str, ...]:
     return tuple(event.message_id for event in events if isinstance(event, e.MessageEnded))
+
+
+def _of_clients(batch: Iterable[Pending]) -> list[Pending]:
+    """The commands of clients. What an agent said, and what an owner's host knows, is no guest's to tell."""
+    return [pending for pending in batch if pending.answer is not None]
+
+
+def _refuses(made: Made) -> bool:
+    return any(isinstance(outcome, Refused) for outcome in made.taken)
 
 
 def _unknown(error: errors.StoreUnavailable) -> errors.StoreUnavailable:

@@ -7,6 +7,7 @@ import msgspec
 
 from antiphon.host.belongings import Belongings
 from antiphon.host.fanout import Fanout
+from antiphon.host.neighbours import Neighbours
 from antiphon.host.places import Places
 from antiphon.host.settings import HostSettings
 from antiphon.ports.agent import Agent
@@ -21,6 +22,7 @@ class Context(msgspec.Struct, kw_only=True):
     Attributes:
         host_id: The name under which this host claims sessions.
         workspace: Makes the working directory of a session that names none, and returns its absolute path.
+        neighbours: The other hosts over the same store; None where there can be none.
         belongings: What adapters keep of their sessions.
         draining: The host goes down: nothing new is taken and no turn starts.
         patience_s: How long an agent may take to end politely; 0 once the host is in a hurry.
@@ -37,6 +39,7 @@ class Context(msgspec.Struct, kw_only=True):
     fanout: Fanout
     random: random.Random
     workspace: Callable[[str], str]
+    neighbours: Neighbours | None = None
     belongings: Belongings = msgspec.field(default_factory=lambda: Belongings(None))
     environment: Callable[[], Mapping[str, str]]
     draining: bool = False

@@ -210,14 +210,14 @@ class Driver:
         if self.away and not self._closed:
             self._prompting = self._tasks.start(self._wake(session), "wake")
 
-    async def close(self) -> None:
-        """End the agent and all that this driver does. Nothing of it runs afterwards."""
+    async def close(self, patience_s: float | None = None) -> None:
+        """End the agent, at the latest after its patience, and all that this driver does. Nothing of it is left."""
         self._closed = True
         if self._prompting:
             self._prompting.cancel()
             await asyncio.wait([self._prompting], timeout=CLOSE_SLACK_S)
         if opened := self._open:
-            await self._close(opened, self._context.patience_s)
+            await self._close(opened, self._context.patience_s if patience_s is None else patience_s)
         await self._tasks.close()
 
     def _unwanted(self, session: Session | None, opened: _Open) -> bool:

@@ -88,6 +88,7 @@ class Fanout:
         self._topics: dict[str, Topic] = {}
         self._waiters: dict[str, dict[asyncio.Future[Receipt], None]] = {}
         self._feeders: dict[asyncio.Event, deque[Entry]] = {}
+        self._movers: dict[str, dict[asyncio.Event, None]] = {}
         self._farewells: OrderedDict[str, Receipt] = OrderedDict()
         self._closed = False
         self.view = Shared[Entry, EventView](lambda entry: event_view(entry, store.epoch), keeps=_is_small)
@@ -110,7 +111,9 @@ class Fanout:
             waker.set()
 
     def moved(self, session_id: str) -> None:
-        """Tell that others wrote to the session: whoever follows it reads on from the store."""
+        """Tell that others wrote to the session: whoever follows it, or waits for it, reads on from the store."""
+        for waker in self._movers.get(session_id, ()):
+            waker.set()
         if topic := self._topics.get(session_id):
             topic.forget()
             for waker in topic.wakers:
@@ -122,7 +125,8 @@ class Fanout:
         """Let all who follow or wait come to their end."""
         self._closed = True
         wakers = [waker for topic in self._topics.values() for waker in topic.wakers]
-        for waker in (*wakers, *self._feeders):
+        movers = [waker for wakers in self._movers.values() for waker in wakers]
+        for waker in (*wakers, *movers, *self._feeders):
             waker.set()
         for futures in list(self._waiters.values()):
             for future in futures:
@@ -147,6 +151,19 @@ class Fanout:
             waiters.pop(future, None)
             if not waiters and self._waiters.get(message_id) is waiters:
                 del self._waiters[message_id]
+
+    @contextmanager
+    def moves(self, session_id: str) -> Generator[asyncio.Event]:
+        """An event that is set whenever others have written to the session."""
+        waker = asyncio.Event()
+        wakers = self._movers.setdefault(session_id, {})
+        wakers[waker] = None
+        try:
+            yield waker
+        finally:
+            wakers.pop(waker, None)
+            if not wakers and self._movers.get(session_id) is wakers:
+                del self._movers[session_id]
 
     def awaited(self, message_id: str) -> bool:
         """Whether somebody waits for this message."""

@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from antiphon import __version__
 from antiphon.core import commands as c
 from antiphon.core import errors
@@ -23,17 +25,19 @@ from antiphon.host.belongings import Belongings
 from antiphon.host.context import Context
 from antiphon.host.fanout import Fanout
 from antiphon.host.following import Following
+from antiphon.host.neighbours import Neighbours
 from antiphon.host.places import Places
 from antiphon.host.policy import policy_of
 from antiphon.host.service import HostStatus, NewMessage, NewSession
 from antiphon.host.settings import HostSettings
 from antiphon.host.tasks import Tasks
-from antiphon.host.views import Cancelled, Page, PermissionView, Receipt, SessionView, TurnView, receipt
+from antiphon.host.views import Cancelled, Page, PermissionView, Receipt, SessionView, TurnView, receipt, rfc3339
 from antiphon.host.waiting import position_of, waiting_for
 from antiphon.ports.agent import Agent
 from antiphon.ports.clock import Clock
 from antiphon.ports.ids import Ids
-from antiphon.ports.store import Commit, KeyTaken, Store
+from antiphon.ports.peers import HOST_LABEL, Bulletin, Peers
+from antiphon.ports.store import Commit, KeyTaken, Notice, Store
 from antiphon.ports.vitals import Vitals
 
 log = logging.getLogger("antiphon.host")
@@ -66,6 +70,8 @@ class Host(Following):
         seed: int | None = None,
         store_name: str = "",
         vitals: Vitals | None = None,
+        peers: Peers | None = None,
+        name: str = "",
     ) -> None:
         """Args:
         store: Where sessions are kept; the caller opens and closes it.
@@ -78,17 +84,30 @@ class Host(Following):
         seed: Of the jitter in retries; None for a random one.
         store_name: What `status` calls the store.
         vitals: Looks at the processes of silent agents; without it only the clock says that a turn is stalled.
+        peers: Where other hosts may share the store: how they know of each other.
+        name: What this host is called among them; the same after a restart.
         """
         settings = settings or HostSettings()
+        places, host_id = Places(settings.max_agents), ids.new("host")
         super().__init__(
             Context(
-                host_id=ids.new("host"),
+                host_id=host_id,
                 store=store,
                 clock=clock,
                 ids=ids,
                 agents=agents,
                 settings=settings,
-                places=Places(settings.max_agents),
+                places=places,
+                neighbours=Neighbours(
+                    peers,
+                    store,
+                    host_id=host_id,
+                    bulletin=Bulletin(name=name, url="", version=__version__),
+                    clock=clock,
+                    places=places,
+                )
+                if peers
+                else None,
                 fanout=Fanout(store),
                 random=random.Random(seed),  # noqa: S311 - jitter, not secrets
                 workspace=workspace,
@@ -98,7 +117,7 @@ class Host(Following):
                 grace_s=settings.cancel_grace_s,
             )
         )
-        self._store_name = store_name
+        self._store_name, self._name = store_name, name
         self._attention = Attention(self.context, vitals)
         self._tasks = Tasks("host")
         self._leaving: dict[SessionActor, None] = {}
@@ -116,13 +135,21 @@ class Host(Following):
         """Settle what an earlier host left, then let the queues run.
 
         Returns when every session is settled; one that can't be settled now, because the store does not take it, is
-        told of in the log and settled as soon as it can be.
+        told of in the log and settled as soon as it can be. Where others share the store, those are settled that nobody
+        owns just then, and others as they turn up.
         """
-        pending = list(await self.context.store.unsettled())
+        neighbours = self.context.neighbours
+        if neighbours:
+            await neighbours.announce()
+            self._tasks.start(neighbours.keep_announcing(), "announce")
+            self._tasks.start(neighbours.keep_listening(self._moved), "listen")
+        pending = list(await (neighbours.abandoned() if neighbours else self.context.store.unsettled()))
         gate = asyncio.Semaphore(RECOVERIES_AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for session_id in pending:
                 group.create_task(self._recover(session_id, gate))
+        if neighbours:
+            self._tasks.start(neighbours.keep_looking(self._take_up), "look")
         self._tasks.start(self._sweep(), "sweep")
         self._tasks.start(self._purge(), "purge")
 
@@ -136,6 +163,17 @@ class Host(Following):
             extra = {"action": "recovery_failed", "session_id": session_id}
             log.error("a session could not be recovered yet", extra=extra)
 
+    def _take_up(self, session_id: str) -> None:
+        """Nobody owns that session, and something in it waits for an owner."""
+        if not self._closing:
+            self.actor(session_id).take_up()
+
+    def _moved(self, notice: Notice) -> None:
+        """Another host wrote to a session: whoever follows it, waits for it or owns it here learns of that."""
+        self.context.fanout.moved(notice.session_id)
+        if actor := self._actors.get(notice.session_id):
+            actor.moved(notice.sequence)
+
     def hurry(self) -> None:
         """Shut down at once: running turns get no more time, agents no more patience."""
         self._hurry.set()
@@ -145,6 +183,15 @@ class Host(Following):
     def drain(self) -> None:
         """Take nothing new from now on, and start no turn. What was accepted is kept, and runs after the next start."""
         self.context.draining = True
+        if self.context.neighbours:
+            self.context.neighbours.leave()
+            self._let_others_have()
+
+    def _let_others_have(self) -> None:
+        """Look at every session that another host should have: it is given up as soon as nothing of it runs here."""
+        for actor in self._actors.values():
+            if actor.owns:
+                actor.wake()
 
     async def stop(self) -> None:
         """Drain, give running turns their time, interrupt them, end the agents. The store stays open. Idempotent."""
@@ -159,10 +206,12 @@ class Host(Following):
         await self._tasks.close()
         await asyncio.gather(*[actor.close() for actor in (*self._actors.values(), *self._leaving)])
         self._actors.clear()
+        if self.context.neighbours:
+            await self.context.neighbours.gone()
         self.context.fanout.close()
 
     def _busy(self) -> list[SessionActor]:
-        return [actor for actor in self._actors.values() if actor.session and actor.session.running]
+        return [actor for actor in self._actors.values() if actor.owns and actor.session and actor.session.running]
 
     async def _wait_for_turns(self, seconds: float, *, hurried: asyncio.Event | None = None) -> None:
         """Wait until no turn runs, or the time is up, or somebody is in a hurry. Their ends are told to who waits."""
@@ -190,11 +239,15 @@ class Host(Following):
                     actor.let_go()
                 elif actor.asleep and now - actor.touched_at > settings.awake_idle_s:
                     self._put_to_sleep(session_id)
-                elif actor.session and actor.session.running and not actor.crowded:
+                elif actor.owns and actor.session and actor.session.running and not actor.crowded:
                     self._expire(actor, actor.session)
                     self._end_own_turn(actor, actor.session, now)
                     self._attention.look(actor, actor.session, actor.session.running, now)
             self._attention.keep(self._actors)
+            if self.context.neighbours and (
+                self.context.neighbours.drained or self.context.neighbours.better_elsewhere
+            ):
+                self._let_others_have()
 
     def _put_to_sleep(self, session_id: str) -> None:
         actor = self._actors.pop(session_id)
@@ -264,6 +317,8 @@ class Host(Following):
         session_id = self.context.ids.new("ses")
         step = Step(None, Given(now=self.context.clock.now()), session_id=session_id)
         fields: dict[str, Any] = {name: getattr(new, name) for name in new.__struct_fields__}
+        if self.context.neighbours and new.cwd is not None:  # that directory is on this machine
+            fields["labels"] = {HOST_LABEL: self.context.neighbours.name, **new.labels}
         created = step.take(c.CreateSession(session_id=session_id, **fields))
         if isinstance(created, Refused):
             raise created.error
@@ -330,7 +385,8 @@ class Host(Following):
             raise errors.InvalidRequest(problem, field="key")
         if new.agent not in self.context.agents:
             raise errors.NotFound("agent", new.agent)
-        self._check_cwd(new.cwd)
+        if new.labels.get(HOST_LABEL, self._name) == self._name:
+            self._check_cwd(new.cwd)
 
     def _check_cwd(self, cwd: Any) -> None:
         if cwd is not None and not _is_directory(cwd):
@@ -445,17 +501,21 @@ class Host(Following):
 
     def _awake(self, key: str) -> str | None:
         """The session with that key, where it is awake and just now at rest here: then the store need not be asked."""
+        if self.context.neighbours:  # others may have changed it
+            return None
         actor = self._actors.get(self._named.get(key, ""))
         session = actor.session if actor and actor.certain else None
         return session.id if session and session.key == key and session.lifecycle != "deleted" else None
 
     async def receipt(self, message_id: str) -> Receipt:
-        """See `Service.receipt`. What waits or runs is told from memory, where its actor is awake."""
-        actor = self._actors.get(self._homes.get(message_id, ""))
+        """See `Service.receipt`. What waits or runs is told from memory, where nobody else can have changed it."""
+        actor = None if self.context.neighbours else self._actors.get(self._homes.get(message_id, ""))
         return (actor and actor.receipt(message_id)) or await super().receipt(message_id)
 
     async def wait_message(self, message_id: str, seconds: float | None) -> Receipt:
         """See `Service.wait_message`."""
+        if self.context.neighbours:
+            return await self._wait_anywhere(message_id, seconds)
         with self.context.fanout.waiting(message_id) as ended:
             try:
                 now = await self.receipt(message_id)
@@ -466,6 +526,29 @@ class Host(Following):
             if now.ended_at is not None:
                 return now
             await asyncio.wait({ended}, timeout=seconds)
+            if ended.done() and not ended.cancelled():
+                return ended.result()
+        return await self.receipt(message_id)
+
+    async def _wait_anywhere(self, message_id: str, seconds: float | None) -> Receipt:
+        """Wait for a message that any host may end: after each of their commits it is looked at again."""
+        fanout, clock = self.context.fanout, self.context.clock
+        until = None if seconds is None else clock.monotonic() + seconds
+        with fanout.waiting(message_id) as ended:
+            now = await self.receipt(message_id)
+            with fanout.moves(now.session_id) as moved:
+                ended.add_done_callback(lambda _: moved.set())
+                while True:
+                    moved.clear()
+                    stored = await self.context.store.message(message_id)
+                    if stored is None:  # its session was deleted meanwhile, which ended it
+                        return fanout.farewell(message_id) or _cancelled(now, rfc3339(clock.now()))
+                    left_s = None if until is None else until - clock.monotonic()
+                    if stored.message.ended_at is not None or ended.done() or (left_s is not None and left_s <= 0):
+                        break
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(left_s):
+                            await moved.wait()
             if ended.done() and not ended.cancelled():
                 return ended.result()
         return await self.receipt(message_id)
@@ -646,7 +729,7 @@ class Host(Following):
 
     async def status(self) -> HostStatus:
         """See `Service.status`."""
-        sessions = [actor.session for actor in self._actors.values() if actor.session]
+        sessions = [actor.session for actor in self._actors.values() if actor.owns and actor.session]
         return HostStatus(
             version=__version__,
             draining=self.context.draining,
@@ -660,6 +743,13 @@ class Host(Following):
             viewers=self.context.fanout.viewers,
             uptime_s=self.context.clock.monotonic() - self._started_at,
         )
+
+
+def _cancelled(receipt: Receipt, at: str | None) -> Receipt:
+    """The last receipt of a message whose session another host deleted."""
+    if receipt.ended_at is not None:
+        return receipt
+    return replace(receipt, state="cancelled", ended_at=at, position=None, waiting_for=None)
 
 
 def _remember(ids: OrderedDict[str, str], name: str, session_id: str) -> None:

@@ -102,7 +102,7 @@ class Reading:
 
     async def _queued(self, message: Message) -> Receipt:
         actor = self._actors.get(message.session_id)
-        if actor and (current := actor.receipt(message.id)):
+        if actor and not self.context.neighbours and (current := actor.receipt(message.id)):
             return current
         session = await self.context.store.load(message.session_id)
         waits = session and session.waiting(message.id)
@@ -113,14 +113,13 @@ class Reading:
             if stored.message.state == "queued":
                 return receipt(message, reply=None, position=None, waiting_for="its session to be read again")
             return await self._receipt(stored.message)
-        why = waiting_for(session, waits, self.context)
+        why = waiting_for(session, waits, self.context, hindrance=self._hindrance(session.id))
         return receipt(waits, reply=None, position=position_of(session, waits), waiting_for=why)
 
     async def queue(self, ref: str) -> Page:
         """See `Service.queue`."""
         session = await self.load(ref)
-        actor = self._actors.get(session.id)
-        hindrance = actor.hindrance if actor else None
+        hindrance = self._hindrance(session.id)
         items = [
             receipt(
                 message,
@@ -131,6 +130,12 @@ class Reading:
             for position, message in enumerate(session.inbox, 1)
         ]
         return Page(items=tuple(items), next_cursor=None)
+
+    def _hindrance(self, session_id: str) -> str | None:
+        actor = self._actors.get(session_id)
+        if self.context.neighbours and not (actor and actor.owns):
+            return "the host that owns its session to begin its turn"
+        return actor.hindrance if actor else None
 
     # Turns
 

@@ -4,6 +4,7 @@ from antiphon.core.collecting import may_start_at
 from antiphon.core.session import Message, Session
 from antiphon.core.times import rfc3339
 from antiphon.host.context import Context
+from antiphon.ports.peers import HOST_LABEL
 
 
 def position_of(session: Session, message: Message) -> int:
@@ -20,6 +21,9 @@ def waiting_for(session: Session, message: Message, context: Context, *, hindran
         context: The host's.
         hindrance: What keeps the session's next turn from starting, as far as its actor knows.
     """
+    home = session.labels.get(HOST_LABEL)
+    if home and context.neighbours and context.neighbours.absent(home):
+        return f"host {home}, which has the files of session {session.id}, to come back: it is away"
     if session.lifecycle == "stopped":
         return f"session {session.id} was stopped: resume it"
     if session.paused_at:

@@ -1,0 +1,154 @@
+"""The other hosts over the same store: what they do is followed here, and what they leave is taken up."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from antiphon.core.errors import StoreUnavailable
+from antiphon.core.session import Session
+from antiphon.host.places import Places
+from antiphon.ports.clock import Clock
+from antiphon.ports.peers import ANNOUNCE_S, HOST_LABEL, Bulletin, Peer, Peers
+from antiphon.ports.store import Notice, Store
+
+log = logging.getLogger("antiphon.host")
+
+LOOK_S = 0.25
+"""So often a host looks for sessions that nobody owns."""
+ABANDONED_MAX = 64
+"""So many of them it takes up at a time: the others are there too."""
+
+
+class Neighbours:
+    """What a host knows of the others that share its store, and tells them of itself."""
+
+    def __init__(
+        self, peers: Peers, store: Store, *, host_id: str, bulletin: Bulletin, clock: Clock, places: Places
+    ) -> None:
+        """For the host. `bulletin` is what it tells of itself at first."""
+        self._peers = peers
+        self._store = store
+        self._host_id = host_id
+        self._bulletin = bulletin
+        self._clock = clock
+        self._places = places
+        self._known: Sequence[Peer] = ()
+        self._leaving = False
+
+    @property
+    def name(self) -> str:
+        """This host's."""
+        return self._bulletin.name
+
+    @property
+    def drained(self) -> bool:
+        """Whether a person wants this host to own no session."""
+        return any(peer.drained for peer in self._known if peer.name == self.name)
+
+    def leave(self) -> None:
+        """Own nothing new from now on, and hand over what can be."""
+        self._leaving = True
+
+    def may_own(self, session: Session) -> bool:
+        """Whether this host should take the session up: it may keep it, and no other is there with a place to spare."""
+        return self.may_keep(session) and (session.labels.get(HOST_LABEL) == self.name or not self.better_elsewhere)
+
+    def may_keep(self, session: Session) -> bool:
+        """Whether the session can stay with this host."""
+        return not (self._leaving or self.drained) and session.labels.get(HOST_LABEL, self.name) == self.name
+
+    @property
+    def better_elsewhere(self) -> bool:
+        """Whether this host has no place for another agent, and one of the others has."""
+        return self._places.taken >= self._places.limit and any(
+            peer.free for peer in self._known if peer.id != self._host_id
+        )
+
+    def absent(self, name: str) -> bool:
+        """Whether no host of that name lives."""
+        return name != self.name and not any(peer.living for peer in self._known if peer.name == name)
+
+    # What is done all the time
+
+    async def announce(self) -> None:
+        """Tell the others of this host, and hear of them.
+
+        Raises:
+            StoreUnavailable.
+        """
+        told = Bulletin(
+            name=self._bulletin.name,
+            url=self._bulletin.url,
+            version=self._bulletin.version,
+            agents_open=self._places.taken,
+            max_agents=self._places.limit,
+            leaving=self._leaving,
+        )
+        await self._peers.announce(self._host_id, told)
+        self._known = await self._peers.hosts()
+
+    async def keep_announcing(self) -> None:
+        """Announce, for ever."""
+        while True:
+            await self._clock.sleep(ANNOUNCE_S)
+            try:
+                await self.announce()
+            except StoreUnavailable as error:
+                log.warning("the others could not be told", extra={"action": "announce_failed", "code": error.code})
+
+    async def abandoned(self) -> Sequence[str]:
+        """Sessions that wait for an owner, and that this host may have.
+
+        Raises:
+            StoreUnavailable.
+        """
+        if self._leaving or self.drained:
+            return ()
+        return await self._peers.abandoned(self.name, ABANDONED_MAX)
+
+    async def keep_looking(self, take_up: Callable[[str], None]) -> None:
+        """Take up what nobody owns, for ever."""
+        while True:
+            await self._clock.sleep(LOOK_S)
+            try:
+                for session_id in await self.abandoned():
+                    take_up(session_id)
+            except StoreUnavailable:  # whoever announces tells of it
+                continue
+
+    async def keep_listening(self, moved: Callable[[Notice], None]) -> None:
+        """Hear what the others commit, until the store is closed."""
+        async for notice in self._store.notices():
+            moved(notice)
+
+    async def hosts(self) -> Sequence[Peer]:
+        """All hosts.
+
+        Raises:
+            StoreUnavailable.
+        """
+        return await self._peers.hosts()
+
+    async def drain(self, name: str, *, drained: bool) -> bool:
+        """Have a host own no session from now on, or let it again; False where none is known by that name.
+
+        Raises:
+            StoreUnavailable.
+        """
+        found = await self._peers.drain(name, drained=drained)
+        self._known = await self._peers.hosts()
+        return found
+
+    async def owner(self, session_id: str) -> Peer | None:
+        """The host that owns a session.
+
+        Raises:
+            StoreUnavailable.
+        """
+        return await self._peers.owner(session_id)
+
+    async def gone(self) -> None:
+        """Tell the others that this host is no more; where that can't be told, they notice."""
+        try:
+            await self._peers.leave(self._host_id)
+        except StoreUnavailable as error:
+            log.warning("the others could not be told", extra={"action": "leave_failed", "code": error.code})
