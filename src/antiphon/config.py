@@ -19,6 +19,7 @@ import msgspec
 
 from antiphon.agent_tables import AgentTable, BadTable, agent_tables
 from antiphon.core.decide import Rules
+from antiphon.core.names import HOST_NAME
 from antiphon.core.words import OnCrash, Overflow, Senders, WhenBusy
 from antiphon.host.settings import AgentSettings, HostSettings
 from antiphon.overrides import overridden
@@ -33,6 +34,8 @@ class HostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """`[host]`: limits and deadlines. Durations are seconds.
 
     Attributes:
+        name: What this host is called among those that share a store; the machine's name without it. Sessions with the
+            label `host` stay with the host of that name.
         when_busy: What a message does that finds a turn running, unless it or its session says otherwise.
         queue_max: How many messages may wait in a session.
         collect_max: How many `collect` messages one turn answers in full.
@@ -61,6 +64,7 @@ class HostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         echo: Whether the built-in `echo` agent is there.
     """
 
+    name: str = ""
     when_busy: WhenBusy = "queue"
     queue_max: int = 100
     collect_max: int = 20
@@ -176,6 +180,8 @@ def _config(document: dict[str, Any]) -> Config:
     low = [name for name in ("queue_max", "collect_max", "max_agents") if getattr(host, name) < 1]
     if low:
         raise ConfigError(f"host.{low[0]} must be at least 1")
+    if host.name and not HOST_NAME.fullmatch(host.name):
+        raise ConfigError("host.name must be 1 to 100 letters, digits, `.`, `_` or `-`, as a machine's name is")
     if host.max_sessions < 0:
         raise ConfigError("host.max_sessions must be at least 0")
     for name, value in msgspec.structs.asdict(host).items():

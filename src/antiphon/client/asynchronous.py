@@ -19,6 +19,7 @@ from antiphon.client.documents import (
     HostStatus,
     Json,
     Line,
+    Peer,
     Permission,
     Receipt,
     Schedule,
@@ -522,3 +523,15 @@ class AsyncClient:
     async def status(self) -> HostStatus:
         """How the host is."""
         return await self._ask(exchanges.status())
+
+    async def hosts(self) -> list[Peer]:
+        """The hosts that share the store, this one among them."""
+        return (await self._ask(exchanges.hosts())).items
+
+    async def host_drain(self, name: str) -> Peer:
+        """Have others take over all sessions of the host of that name, until `host_undrain`."""
+        return await self._ask(exchanges.host_act(name, "drain"))
+
+    async def host_undrain(self, name: str) -> Peer:
+        """Let a drained host own sessions again."""
+        return await self._ask(exchanges.host_act(name, "undrain"))

@@ -339,6 +339,23 @@ class Schedule(Document):
         return Run.read(run) if run else None
 
 
+class Peer(Document):
+    """A host that shares the store; `state` is `serving`, `draining`, `drained` or `away`."""
+
+    __slots__ = ()
+    id: str
+    name: str
+    url: str
+    version: str
+    state: str
+    this: bool
+    sessions: int
+    agents_open: int
+    max_agents: int
+    started_at: str | None
+    seen_at: str | None
+
+
 class HostStatus(Document):
     """How the host is."""
 

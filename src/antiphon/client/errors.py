@@ -183,6 +183,10 @@ class ScheduleNotFound(NotFound):
     CODE = "schedule_not_found"
 
 
+class HostNotFound(NotFound):
+    CODE = "host_not_found"
+
+
 class NotAllowed(ApiError):
     """The token does not allow this."""
 

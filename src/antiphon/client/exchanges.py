@@ -13,6 +13,7 @@ from antiphon.client.documents import (
     Json,
     Line,
     Page,
+    Peer,
     Permission,
     Receipt,
     Retried,
@@ -336,6 +337,16 @@ def schedule_remove(schedule_id: str) -> Exchange[None]:
 def status() -> Exchange[HostStatus]:
     """How the host is."""
     return Exchange(_get("/v1/status"), HostStatus.read)
+
+
+def hosts() -> Exchange[Page[Peer]]:
+    """The hosts that share the store."""
+    return Exchange(_get("/v1/hosts"), page_of(Peer))
+
+
+def host_act(name: str, verb: str) -> Exchange[Peer]:
+    """`drain` or `undrain` a host."""
+    return Exchange(_post(f"/v1/hosts/{quoted(name)}/{verb}", None, repeatable=True), Peer.read)
 
 
 def _session(ref: str) -> str:

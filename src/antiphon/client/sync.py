@@ -16,6 +16,7 @@ from antiphon.client.documents import (
     HostStatus,
     Json,
     Line,
+    Peer,
     Permission,
     Receipt,
     Schedule,
@@ -516,3 +517,15 @@ class Client:
     def status(self) -> HostStatus:
         """How the host is."""
         return self._ask(exchanges.status())
+
+    def hosts(self) -> list[Peer]:
+        """The hosts that share the store, this one among them."""
+        return self._ask(exchanges.hosts()).items
+
+    def host_drain(self, name: str) -> Peer:
+        """Have others take over all sessions of the host of that name, until `host_undrain`."""
+        return self._ask(exchanges.host_act(name, "drain"))
+
+    def host_undrain(self, name: str) -> Peer:
+        """Let a drained host own sessions again."""
+        return self._ask(exchanges.host_act(name, "undrain"))

@@ -1,8 +1,11 @@
-"""What a session's key may look like."""
+"""What a session's key, and a host's name, may look like."""
 
+import re
 import unicodedata
 
 KEY_MAX = 256
+HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""As machines are called (RFC 952, RFC 1123), and a little wider."""
 
 
 def key_problem(key: str) -> str | None:

@@ -9,8 +9,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
-
 from antiphon import __version__
 from antiphon.core import commands as c
 from antiphon.core import errors
@@ -24,20 +22,20 @@ from antiphon.host.attention import Attention
 from antiphon.host.belongings import Belongings
 from antiphon.host.context import Context
 from antiphon.host.fanout import Fanout
-from antiphon.host.following import Following
 from antiphon.host.neighbours import Neighbours
 from antiphon.host.places import Places
 from antiphon.host.policy import policy_of
 from antiphon.host.service import HostStatus, NewMessage, NewSession
 from antiphon.host.settings import HostSettings
 from antiphon.host.tasks import Tasks
-from antiphon.host.views import Cancelled, Page, PermissionView, Receipt, SessionView, TurnView, receipt, rfc3339
+from antiphon.host.together import Together, bid_farewell
+from antiphon.host.views import Cancelled, Page, PermissionView, Receipt, SessionView, TurnView, receipt
 from antiphon.host.waiting import position_of, waiting_for
 from antiphon.ports.agent import Agent
 from antiphon.ports.clock import Clock
 from antiphon.ports.ids import Ids
 from antiphon.ports.peers import HOST_LABEL, Bulletin, Peers
-from antiphon.ports.store import Commit, KeyTaken, Notice, Store
+from antiphon.ports.store import Commit, KeyTaken, Store
 from antiphon.ports.vitals import Vitals
 
 log = logging.getLogger("antiphon.host")
@@ -53,7 +51,7 @@ HURRIED_GRACE_S = 2.0
 TURNS_PAGE = 200
 
 
-class Host(Following):
+class Host(Together):
     """A host over a store. `start` it before use; `stop` it in the end, however it went."""
 
     def __init__(
@@ -117,7 +115,7 @@ class Host(Following):
                 grace_s=settings.cancel_grace_s,
             )
         )
-        self._store_name, self._name = store_name, name
+        self._store_name, self.name = store_name, name
         self._attention = Attention(self.context, vitals)
         self._tasks = Tasks("host")
         self._leaving: dict[SessionActor, None] = {}
@@ -131,18 +129,19 @@ class Host(Following):
 
     # Life
 
-    async def start(self) -> None:
+    async def start(self, url: str = "") -> None:
         """Settle what an earlier host left, then let the queues run.
 
         Returns when every session is settled; one that can't be settled now, because the store does not take it, is
         told of in the log and settled as soon as it can be. Where others share the store, those are settled that nobody
         owns just then, and others as they turn up.
         """
-        neighbours = self.context.neighbours
+        neighbours, self.url = self.context.neighbours, url
         if neighbours:
+            neighbours.reached_at(url)
             await neighbours.announce()
             self._tasks.start(neighbours.keep_announcing(), "announce")
-            self._tasks.start(neighbours.keep_listening(self._moved), "listen")
+            self._tasks.start(neighbours.keep_listening(self.moved), "listen")
         pending = list(await (neighbours.abandoned() if neighbours else self.context.store.unsettled()))
         gate = asyncio.Semaphore(RECOVERIES_AT_ONCE)
         async with asyncio.TaskGroup() as group:
@@ -168,12 +167,6 @@ class Host(Following):
         if not self._closing:
             self.actor(session_id).take_up()
 
-    def _moved(self, notice: Notice) -> None:
-        """Another host wrote to a session: whoever follows it, waits for it or owns it here learns of that."""
-        self.context.fanout.moved(notice.session_id)
-        if actor := self._actors.get(notice.session_id):
-            actor.moved(notice.sequence)
-
     def hurry(self) -> None:
         """Shut down at once: running turns get no more time, agents no more patience."""
         self._hurry.set()
@@ -185,13 +178,7 @@ class Host(Following):
         self.context.draining = True
         if self.context.neighbours:
             self.context.neighbours.leave()
-            self._let_others_have()
-
-    def _let_others_have(self) -> None:
-        """Look at every session that another host should have: it is given up as soon as nothing of it runs here."""
-        for actor in self._actors.values():
-            if actor.owns:
-                actor.wake()
+            self.let_others_have()
 
     async def stop(self) -> None:
         """Drain, give running turns their time, interrupt them, end the agents. The store stays open. Idempotent."""
@@ -207,7 +194,7 @@ class Host(Following):
         await asyncio.gather(*[actor.close() for actor in (*self._actors.values(), *self._leaving)])
         self._actors.clear()
         if self.context.neighbours:
-            await self.context.neighbours.gone()
+            await bid_farewell(self.context.neighbours)
         self.context.fanout.close()
 
     def _busy(self) -> list[SessionActor]:
@@ -247,7 +234,7 @@ class Host(Following):
             if self.context.neighbours and (
                 self.context.neighbours.drained or self.context.neighbours.better_elsewhere
             ):
-                self._let_others_have()
+                self.let_others_have()
 
     def _put_to_sleep(self, session_id: str) -> None:
         actor = self._actors.pop(session_id)
@@ -385,7 +372,7 @@ class Host(Following):
             raise errors.InvalidRequest(problem, field="key")
         if new.agent not in self.context.agents:
             raise errors.NotFound("agent", new.agent)
-        if new.labels.get(HOST_LABEL, self._name) == self._name:
+        if new.labels.get(HOST_LABEL, self.name) == self.name:
             self._check_cwd(new.cwd)
 
     def _check_cwd(self, cwd: Any) -> None:
@@ -515,7 +502,7 @@ class Host(Following):
     async def wait_message(self, message_id: str, seconds: float | None) -> Receipt:
         """See `Service.wait_message`."""
         if self.context.neighbours:
-            return await self._wait_anywhere(message_id, seconds)
+            return await self.wait_anywhere(message_id, seconds)
         with self.context.fanout.waiting(message_id) as ended:
             try:
                 now = await self.receipt(message_id)
@@ -526,29 +513,6 @@ class Host(Following):
             if now.ended_at is not None:
                 return now
             await asyncio.wait({ended}, timeout=seconds)
-            if ended.done() and not ended.cancelled():
-                return ended.result()
-        return await self.receipt(message_id)
-
-    async def _wait_anywhere(self, message_id: str, seconds: float | None) -> Receipt:
-        """Wait for a message that any host may end: after each of their commits it is looked at again."""
-        fanout, clock = self.context.fanout, self.context.clock
-        until = None if seconds is None else clock.monotonic() + seconds
-        with fanout.waiting(message_id) as ended:
-            now = await self.receipt(message_id)
-            with fanout.moves(now.session_id) as moved:
-                ended.add_done_callback(lambda _: moved.set())
-                while True:
-                    moved.clear()
-                    stored = await self.context.store.message(message_id)
-                    if stored is None:  # its session was deleted meanwhile, which ended it
-                        return fanout.farewell(message_id) or _cancelled(now, rfc3339(clock.now()))
-                    left_s = None if until is None else until - clock.monotonic()
-                    if stored.message.ended_at is not None or ended.done() or (left_s is not None and left_s <= 0):
-                        break
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(left_s):
-                            await moved.wait()
             if ended.done() and not ended.cancelled():
                 return ended.result()
         return await self.receipt(message_id)
@@ -743,13 +707,6 @@ class Host(Following):
             viewers=self.context.fanout.viewers,
             uptime_s=self.context.clock.monotonic() - self._started_at,
         )
-
-
-def _cancelled(receipt: Receipt, at: str | None) -> Receipt:
-    """The last receipt of a message whose session another host deleted."""
-    if receipt.ended_at is not None:
-        return receipt
-    return replace(receipt, state="cancelled", ended_at=at, position=None, waiting_for=None)
 
 
 def _remember(ids: OrderedDict[str, str], name: str, session_id: str) -> None:

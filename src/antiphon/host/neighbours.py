@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from antiphon.core.errors import StoreUnavailable
 from antiphon.core.session import Session
 from antiphon.host.places import Places
@@ -38,6 +40,10 @@ class Neighbours:
     def name(self) -> str:
         """This host's."""
         return self._bulletin.name
+
+    def reached_at(self, url: str) -> None:
+        """Where this host listens."""
+        self._bulletin = replace(self._bulletin, url=url)
 
     @property
     def drained(self) -> bool:
@@ -75,13 +81,8 @@ class Neighbours:
         Raises:
             StoreUnavailable.
         """
-        told = Bulletin(
-            name=self._bulletin.name,
-            url=self._bulletin.url,
-            version=self._bulletin.version,
-            agents_open=self._places.taken,
-            max_agents=self._places.limit,
-            leaving=self._leaving,
+        told = replace(
+            self._bulletin, agents_open=self._places.taken, max_agents=self._places.limit, leaving=self._leaving
         )
         await self._peers.announce(self._host_id, told)
         self._known = await self._peers.hosts()

@@ -30,6 +30,7 @@ class Reading:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._actors: dict[str, SessionActor] = {}
+        self._began_at = context.clock.now()
 
     # Sessions
 

@@ -10,6 +10,7 @@ from antiphon.host.views import (
     AgentView,
     Cancelled,
     EventView,
+    HostView,
     Page,
     PermissionView,
     Receipt,
@@ -218,6 +219,18 @@ class Service(Protocol):
     ) -> PermissionView: ...
 
     async def agents(self) -> tuple[AgentView, ...]: ...
+
+    async def hosts(self) -> Page:
+        """The hosts that share the store (`HostView`), by name; this one alone where it can't be shared."""
+        ...
+
+    async def drain_host(self, name: str, *, drained: bool) -> HostView:
+        """Have the host of that name own no session from now on, or let it again.
+
+        Raises:
+            NotFound (host), InvalidRequest (nobody could take its sessions over), StoreUnavailable.
+        """
+        ...
 
     async def export_session(self, ref: str) -> dict[str, Any]:
         """The session with its whole journal as one JSON object (`{"antiphon_export": 1, …}`)."""

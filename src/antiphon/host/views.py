@@ -7,6 +7,7 @@ import msgspec
 from antiphon.core import times
 from antiphon.core.events import Entry
 from antiphon.core.session import Message, Permission, Problem, Session, Turn, Usage
+from antiphon.ports.peers import Peer
 
 
 def rfc3339(ms: int | None) -> str | None:
@@ -66,6 +67,26 @@ class SessionView(View, frozen=True, kw_only=True):
     turns: int
     created_at: str | None
     active_at: str | None
+
+
+class HostView(View, frozen=True, kw_only=True):
+    """A host as clients see it.
+
+    `state` is `serving`; `draining`, it shuts down; `drained`, a person wants it to own no session; or `away`. `this`
+    is the one that answered. `sessions` is how many it owns.
+    """
+
+    id: str
+    name: str
+    url: str
+    version: str
+    state: str
+    this: bool
+    sessions: int
+    agents_open: int
+    max_agents: int
+    started_at: str | None
+    seen_at: str | None
 
 
 class TurnView(View, frozen=True, kw_only=True):
@@ -261,4 +282,23 @@ def event_view(entry: Entry, epoch: str) -> EventView:
         type=entry.type,
         at=rfc3339(entry.at) or "",
         data=entry.data,
+    )
+
+
+def host_view(peer: Peer, *, this: bool) -> HostView:
+    """A host as clients see it; `this` is the one that they asked."""
+    told = peer.bulletin
+    state = "draining" if told.leaving else "drained" if peer.drained else "serving"
+    return HostView(
+        id=peer.id,
+        name=told.name,
+        url=told.url,
+        version=told.version,
+        state=state if peer.living else "away",
+        this=this,
+        sessions=peer.sessions,
+        agents_open=told.agents_open if peer.living else 0,
+        max_agents=told.max_agents,
+        started_at=rfc3339(peer.started_at),
+        seen_at=rfc3339(peer.seen_at),
     )

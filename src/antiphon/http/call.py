@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from antiphon.core.errors import InvalidRequest, NotFound
-from antiphon.core.names import key_problem
+from antiphon.core.names import HOST_NAME, key_problem
 from antiphon.host.service import Service
 from antiphon.http import bodies, headers, presence
 from antiphon.http.edge import Edge, Principal
@@ -63,6 +63,17 @@ class Call(Request):
             NotFound: It does not even look like an id.
         """
         return self._id(kind, self._segment("id"))
+
+    def host_name(self) -> str:
+        """The name of a host in the path.
+
+        Raises:
+            NotFound: No host can be called that.
+        """
+        name = self._segment("name")
+        if not HOST_NAME.fullmatch(name):
+            raise NotFound("host", name)
+        return name
 
     def _segment(self, name: str) -> str:
         """A segment of the path, decoded. Routing looks at the raw path (see the guard), so that a key may hold `/`."""

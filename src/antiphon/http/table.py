@@ -1,6 +1,18 @@
 """Every route that is served."""
 
-from antiphon.http import about, events, messages, permissions, schedules, sessions, sign_in, tokens, turns, webhooks
+from antiphon.http import (
+    about,
+    events,
+    hosts,
+    messages,
+    permissions,
+    schedules,
+    sessions,
+    sign_in,
+    tokens,
+    turns,
+    webhooks,
+)
 from antiphon.http.routes import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -11,6 +23,7 @@ ROUTES: tuple[Route, ...] = (
     *permissions.GROUP,
     *webhooks.GROUP,
     *schedules.GROUP,
+    *hosts.GROUP,
     *tokens.GROUP,
     *sign_in.GROUP,
     *about.GROUP,
