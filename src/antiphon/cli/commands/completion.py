@@ -93,6 +93,8 @@ def complete(context: Context, words: Sequence[str]) -> int:
                     return [webhook.id for webhook in client.webhooks()]
                 if kind == "schedule":
                     return [schedule.id for schedule in client.schedules()]
+                if kind == "host":
+                    return [host.name for host in client.hosts()]
                 return [session.ref for session in client.sessions(limit=LIMIT)]
         except ClientError:
             return []

@@ -1,0 +1,122 @@
+"""The part of a host that knows of others over the same store."""
+
+import asyncio
+import contextlib
+
+from msgspec.structs import replace
+
+from antiphon import __version__
+from antiphon.core import errors
+from antiphon.host.following import Following
+from antiphon.host.neighbours import Neighbours
+from antiphon.host.views import HostView, Page, Receipt, host_view, rfc3339
+from antiphon.ports.peers import Bulletin, Peer
+from antiphon.ports.store import Notice
+
+LEAVE_TIMEOUT_S = 2.0
+
+
+class Together(Following):
+    """What a host does with others, or for want of them."""
+
+    name: str = ""
+    url: str = ""
+
+    async def hosts(self) -> Page:
+        """See `Service.hosts`."""
+        neighbours = self.context.neighbours
+        peers = await neighbours.hosts() if neighbours else [await self._alone()]
+        items = tuple(host_view(peer, this=peer.id == self.context.host_id) for peer in peers)
+        return Page(items=items, next_cursor=None)
+
+    async def drain_host(self, name: str, *, drained: bool) -> HostView:
+        """See `Service.drain_host`."""
+        neighbours = self.context.neighbours
+        if neighbours is None:
+            if name != self.name:
+                raise errors.NotFound("host", name)
+            detail = (
+                "No other host can take this one's sessions over: its store can't be shared. Stop the host instead."
+            )
+            raise errors.InvalidRequest(detail, name=name)
+        if not await neighbours.drain(name, drained=drained):
+            raise errors.NotFound("host", name)
+        found = [peer for peer in await neighbours.hosts() if peer.name == name]
+        if not found:
+            raise errors.NotFound("host", name)
+        newest = max(found, key=lambda peer: (peer.living, peer.seen_at))
+        return host_view(newest, this=newest.id == self.context.host_id)
+
+    async def _alone(self) -> Peer:
+        now, places = self.context.clock.now(), self.context.places
+        told = Bulletin(
+            name=self.name,
+            url=self.url,
+            version=__version__,
+            agents_open=places.taken,
+            max_agents=places.limit,
+            leaving=self.context.draining,
+        )
+        owned = sum(actor.owns for actor in self._actors.values())
+        return Peer(
+            id=self.context.host_id,
+            bulletin=told,
+            started_at=self._began_at,
+            seen_at=now,
+            living=True,
+            sessions=owned,
+            drained=False,
+        )
+
+    def moved(self, notice: Notice) -> None:
+        """Another host wrote to a session: whoever follows it, waits for it or owns it here learns of that."""
+        self.context.fanout.moved(notice.session_id)
+        if actor := self._actors.get(notice.session_id):
+            actor.moved(notice.sequence)
+
+    def let_others_have(self) -> None:
+        """Look at every session that another host should have: it is given up as soon as nothing of it runs here."""
+        for actor in self._actors.values():
+            if actor.owns:
+                actor.wake()
+
+    async def wait_anywhere(self, message_id: str, seconds: float | None) -> Receipt:
+        """Wait for a message that any host may end: after each of their commits it is looked at again.
+
+        Raises:
+            NotFound, StoreUnavailable.
+        """
+        fanout, clock = self.context.fanout, self.context.clock
+        until = None if seconds is None else clock.monotonic() + seconds
+        with fanout.waiting(message_id) as ended:
+            now = await self.receipt(message_id)
+            with fanout.moves(now.session_id) as moved:
+                ended.add_done_callback(lambda _: moved.set())
+                while True:
+                    moved.clear()
+                    stored = await self.context.store.message(message_id)
+                    if stored is None:  # its session was deleted meanwhile, which ended it
+                        return fanout.farewell(message_id) or _cancelled(now, rfc3339(clock.now()))
+                    left_s = None if until is None else until - clock.monotonic()
+                    if stored.message.ended_at is not None or ended.done() or (left_s is not None and left_s <= 0):
+                        break
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(left_s):
+                            await moved.wait()
+            if ended.done() and not ended.cancelled():
+                return ended.result()
+        return await self.receipt(message_id)
+
+
+async def bid_farewell(neighbours: Neighbours) -> None:
+    """Tell the others that this host is gone; they notice too when there is no time for it."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LEAVE_TIMEOUT_S):
+            await neighbours.gone()
+
+
+def _cancelled(receipt: Receipt, at: str | None) -> Receipt:
+    """The last receipt of a message whose session another host deleted."""
+    if receipt.ended_at is not None:
+        return receipt
+    return replace(receipt, state="cancelled", ended_at=at, position=None, waiting_for=None)
