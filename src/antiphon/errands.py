@@ -7,6 +7,7 @@ from antiphon.host.service import Service
 from antiphon.ports.clock import Clock
 from antiphon.ports.ids import Ids
 from antiphon.ports.outbox import Outbox
+from antiphon.ports.peers import Peers
 from antiphon.ports.store import Store
 from antiphon.ports.timetable import Timetable
 from antiphon.schedules.desk import Schedules
@@ -19,13 +20,16 @@ from antiphon.webhooks.settings import WebhooksTable
 
 
 class WholeStore(Store, Protocol):
-    """A store with an outbox and a timetable in it, as every one that is opened has."""
+    """A store with an outbox and a timetable in it, as every one that is opened has, and with peers if it has any."""
 
     @property
     def outbox(self) -> Outbox: ...
 
     @property
     def timetable(self) -> Timetable: ...
+
+    @property
+    def peers(self) -> Peers | None: ...
 
 
 class Errands:

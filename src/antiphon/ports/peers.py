@@ -78,8 +78,8 @@ class Peers(Protocol):
     async def abandoned(self, name: str, limit: int) -> Sequence[str]:
         """Unsettled sessions (ids) that no living host owns, and that no label binds to a host other than `name`.
 
-        A host whose connection was lost a moment ago counts as living for `GRACE_S` more, and so do all after this
-        store's own connection came back: then everybody's was lost, and each takes its own claims up again.
+        A host whose connection was lost a moment ago counts as living for `GRACE_S` more, and all do for `SETTLING_S`
+        after this store's own connection came back: then everybody's was lost, and each takes its own claims up again.
         """
         ...
 
@@ -100,3 +100,7 @@ ANNOUNCE_S = 1.0
 LEASE_S = 5.0
 """After so long without an announcement a host's claims are taken from it."""
 GRACE_S = 0.4
+"""So long a host has to come back after its connection was lost, before its sessions are called abandoned."""
+SETTLING_S = 2.0
+"""For so long after this store's own connection came back no session of anybody is called abandoned, and for `LEASE_S`
+nobody silent: after a restart of the database all have lost theirs, and come back one after another."""

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from antiphon.core.errors import StoreUnavailable
 from antiphon.core.events import Entry
-from antiphon.core.session import Message, Permission, Session, Turn
+from antiphon.core.session import Permission, Session, Turn
+from antiphon.ports.clock import Clock
 from antiphon.ports.store import (
     KEYS_MAX,
     Commit,
@@ -14,15 +16,15 @@ from antiphon.ports.store import (
     KeyedMessage,
     KeyTaken,
     Listed,
-    NewText,
     Notice,
     SequenceMoved,
     SessionQuery,
     StoredMessage,
 )
-from antiphon.store.cursors import Activity, Walk, cursor, place
-from antiphon.store.memory.outbox import MemoryOutbox
-from antiphon.store.memory.timetable import MemoryTimetable
+from antiphon.store.cursors import Walk, cursor, place
+from antiphon.store.memory.company import Company, Inbox
+from antiphon.store.memory.data import Data, Kept
+from antiphon.store.memory.peers import MemoryPeers
 from antiphon.store.steps import forgets_before, require_whole, spent_at
 from antiphon.store.telling import tellings
 
@@ -30,47 +32,68 @@ PAGE_BYTES = 4 * 1024 * 1024
 T = TypeVar("T")
 
 
-class Kept:
-    """What is kept of one session."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.fence = 0
-        self.entries: list[Entry] = []
-        self.accepted: dict[str, int] = {}
-        self.turns: dict[str, Turn] = {}
-        self.permissions: dict[str, Permission] = {}
-        self.keys: dict[str, KeyedMessage] = {}
-        self.keys_spent_at: dict[str, int] = {}
-
-    @property
-    def living(self) -> bool:
-        return self.session.lifecycle != "deleted"
-
-    @property
-    def activity(self) -> Activity:
-        return self.session.active_at, self.session.id
-
-
 class MemoryStore:
     """A store whose every method is done before it first awaits: the order of calls is the order of everything.
 
-    Only one host can open it, so every claim succeeds.
+    While nobody has joined it, it is the only one on its data and every claim succeeds.
+
+    Attributes:
+        outbox: Its webhooks, and what is to be told to them; shared with all who joined.
+        timetable: Its schedules; shared likewise.
     """
 
-    def __init__(self, *, epoch: str = "memory") -> None:
+    def __init__(self, *, epoch: str = "memory", company: Company | None = None) -> None:
+        """Args:
+        epoch: The name of the journal.
+        company: Those whose data it shares, for `join`; None for data of its own.
+        """
         self._epoch = epoch
-        self._kept: dict[str, Kept] = {}
-        self._keys: dict[str, str] = {}
-        self._messages: dict[str, Message] = {}
-        self._texts: dict[str, NewText] = {}
-        self._turns: dict[str, str] = {}
-        self._permissions: dict[str, str] = {}
-        self._feed: list[tuple[str, int]] = []
-        self._fence = 0
+        self._company = company or Company(Data())
+        self._seat = self._company.sit_down()
         self._closed = asyncio.Event()
-        self.outbox = MemoryOutbox(self._messages.get, lambda session_id: self._living(session_id) is not None)
-        self.timetable = MemoryTimetable()
+        self.outbox = self._company.data.outbox
+        self.timetable = self._company.data.timetable
+
+    @property
+    def _data(self) -> Data:
+        self._require_reach()
+        return self._company.data
+
+    def _require_reach(self) -> None:
+        if self._seat.lost:
+            raise StoreUnavailable("The store can't be reached.", retry_after_s=1)
+
+    # Several stores on the same data
+
+    def join(self, clock: Clock) -> "MemoryStore":
+        """Another store on the same data, as another host would have it: with its own claims and notices.
+
+        Args:
+            clock: The store's time, for `peers`; that of the first call counts.
+        """
+        self._company.clock = self._company.clock or clock
+        return MemoryStore(epoch=self._epoch, company=self._company)
+
+    @property
+    def peers(self) -> MemoryPeers | None:
+        """The hosts that share the data; None while nobody has joined."""
+        return MemoryPeers(self._company, self._seat) if self._company.clock else None
+
+    def lose(self) -> None:
+        """Cut this store off, as when its host dies: its claims are free, and its calls raise `StoreUnavailable`."""
+        self._seat.lost = True
+        self._company.part(self._seat, grace=True)
+
+    def regain(self) -> None:
+        """Let it reach the data again, with those of its claims that nobody took."""
+        self._seat.lost = False
+        self._company.come_back(self._seat)
+        for inbox in self._seat.inboxes:
+            inbox.ready.set()
+
+    def mute(self, *, muted: bool = True) -> None:
+        """Swallow its announcements, or no longer: it looks like a host that hangs, and does not know."""
+        self._seat.silent = muted
 
     @property
     def epoch(self) -> str:
@@ -81,27 +104,29 @@ class MemoryStore:
 
     async def commit(self, commit: Commit) -> None:
         require_whole(commit)
-        kept = self._kept.get(commit.session.id)
+        kept = self._data.kept.get(commit.session.id)
         self._require_unspent(kept, commit)
         kept = self._create(commit, kept) if commit.expected == 0 else self._advance(commit, kept)
         kept.session = commit.session
         kept.entries.extend(commit.entries)
-        self._feed.extend((entry.session_id, entry.sequence) for entry in commit.entries)
+        self._data.feed.extend((entry.session_id, entry.sequence) for entry in commit.entries)
         self._keep_records(kept, commit)
         if not kept.living and commit.session.key is not None:
-            self._keys.pop(commit.session.key, None)
+            self._data.keys.pop(commit.session.key, None)
         self.outbox.tell(tellings(commit))
+        self._company.tell(self._seat, commit.session.id, commit.session.sequence)
 
     def _create(self, commit: Commit, kept: Kept | None) -> Kept:
         session = commit.session
         if kept is not None:
             raise SequenceMoved(session.id)
         if session.key is not None:
-            if session.key in self._keys:
-                raise KeyTaken(self._keys[session.key])
-            self._keys[session.key] = session.id
-        kept = self._kept[session.id] = Kept(session)
+            if session.key in self._data.keys:
+                raise KeyTaken(self._data.keys[session.key])
+            self._data.keys[session.key] = session.id
+        kept = self._data.kept[session.id] = Kept(session)
         kept.fence = commit.fence or 0
+        kept.owner = self._company.owner(self._seat, session.id, commit.fence)
         return kept
 
     @staticmethod
@@ -124,15 +149,15 @@ class MemoryStore:
     def _keep_records(self, kept: Kept, commit: Commit) -> None:
         for message in commit.messages:
             kept.accepted[message.id] = message.sequence
-            self._messages[message.id] = message
+            self._data.messages[message.id] = message
         for turn in commit.turns:
             kept.turns[turn.id] = turn
-            self._turns[turn.id] = kept.session.id
+            self._data.turns[turn.id] = kept.session.id
         for permission in commit.permissions:
             kept.permissions[permission.id] = permission
-            self._permissions[permission.id] = kept.session.id
+            self._data.permissions[permission.id] = kept.session.id
         for text in commit.texts:
-            self._texts[text.message_id] = text
+            self._data.texts[text.message_id] = text
             if text.idempotency_key is not None:
                 kept.keys.setdefault(text.idempotency_key, KeyedMessage(message_id=text.message_id, digest=text.digest))
                 kept.keys_spent_at.setdefault(text.idempotency_key, spent_at(commit))
@@ -147,18 +172,17 @@ class MemoryStore:
         for _, key in old[: max(excess, 0)]:
             del kept.keys[key], kept.keys_spent_at[key]
 
-    async def claim(self, session_id: str, host: str) -> int | None:  # noqa: ARG002  # every host is this one
-        self._fence += 1
-        if kept := self._living(session_id):
-            kept.fence = self._fence
-        return self._fence
+    async def claim(self, session_id: str, host: str) -> int | None:
+        self._require_reach()
+        return self._company.claim(self._seat, session_id, host)
 
     async def release(self, session_id: str, fence: int) -> None:
-        """Nothing is held that could be freed: the next claim succeeds anyway."""
+        self._require_reach()
+        self._company.release(self._seat, session_id, fence)
 
     async def purge(self, limit: int) -> int:
         taken = 0
-        for kept in [kept for kept in self._kept.values() if not kept.living]:
+        for kept in [kept for kept in self._data.kept.values() if not kept.living]:
             while taken < limit and self._take_row(kept):
                 taken += 1
         return taken
@@ -168,36 +192,32 @@ class MemoryStore:
             kept.entries.pop()
         elif kept.accepted:
             message_id, _ = kept.accepted.popitem()
-            self._messages.pop(message_id, None)
-            self._texts.pop(message_id, None)
+            self._data.messages.pop(message_id, None)
+            self._data.texts.pop(message_id, None)
         elif kept.turns:
-            self._turns.pop(kept.turns.popitem()[0], None)
+            self._data.turns.pop(kept.turns.popitem()[0], None)
         elif kept.permissions:
-            self._permissions.pop(kept.permissions.popitem()[0], None)
+            self._data.permissions.pop(kept.permissions.popitem()[0], None)
         else:
-            return self._kept.pop(kept.session.id, None) is not None
+            return self._data.kept.pop(kept.session.id, None) is not None
         return True
 
     # Reading
 
-    def _living(self, session_id: str) -> Kept | None:
-        kept = self._kept.get(session_id)
-        return kept if kept and kept.living else None
-
     async def load(self, session_id: str) -> Session | None:
-        kept = self._living(session_id)
+        kept = self._data.living(session_id)
         return kept.session if kept else None
 
     async def find(self, key: str) -> str | None:
-        return self._keys.get(key)
+        return self._data.keys.get(key)
 
     async def unsettled(self) -> Sequence[str]:
-        return sorted(kept.session.id for kept in self._kept.values() if kept.session.unsettled)
+        return sorted(kept.session.id for kept in self._data.kept.values() if kept.session.unsettled)
 
     async def sessions(self, query: SessionQuery, *, cursor: str | None, limit: int) -> Listed:
         walk = Walk.parse(cursor)
         found = sorted(
-            (kept for kept in self._kept.values() if kept.living and _matches(kept.session, query)),
+            (kept for kept in self._data.kept.values() if kept.living and _matches(kept.session, query)),
             key=lambda kept: kept.activity,
             reverse=walk.down,
         )
@@ -209,14 +229,14 @@ class MemoryStore:
         return Listed(items=items if walk.down else items[::-1], next_cursor=next_cursor)
 
     async def count(self) -> int:
-        return sum(kept.living for kept in self._kept.values())
+        return sum(kept.living for kept in self._data.kept.values())
 
     async def entries(self, session_id: str, *, after: int, limit: int) -> Sequence[Entry]:
-        kept = self._living(session_id)
+        kept = self._data.living(session_id)
         return _within(kept.entries[max(after, 0) : max(after, 0) + limit]) if kept else ()
 
     async def tail(self, session_id: str, *, before: int | None, limit: int) -> Sequence[Entry]:
-        kept = self._living(session_id)
+        kept = self._data.living(session_id)
         if kept is None:
             return ()
         end = len(kept.entries) if before is None else max(min(before - 1, len(kept.entries)), 0)
@@ -224,27 +244,27 @@ class MemoryStore:
 
     async def feed(self, *, after: str, limit: int) -> Sequence[FeedEntry]:
         found: list[FeedEntry] = []
-        for position in range(self._position(after), len(self._feed)):
-            session_id, sequence = self._feed[position]
-            if kept := self._living(session_id):
+        for position in range(self._position(after), len(self._data.feed)):
+            session_id, sequence = self._data.feed[position]
+            if kept := self._data.living(session_id):
                 found.append(FeedEntry(position=str(position + 1), entry=kept.entries[sequence - 1]))
                 if len(found) == limit:
                     break
         return found
 
     def _position(self, text: str) -> int:
-        if not (text.isascii() and text.isdigit()) or int(text) > len(self._feed):
+        if not (text.isascii() and text.isdigit()) or int(text) > len(self._data.feed):
             raise ValueError("not a position of this store's feed")
         return int(text)
 
     async def feed_end(self) -> str:
-        return str(len(self._feed))
+        return str(len(self._data.feed))
 
     async def message(self, message_id: str) -> StoredMessage | None:
-        message = self._messages.get(message_id)
-        if message is None or not self._living(message.session_id):
+        message = self._data.messages.get(message_id)
+        if message is None or not self._data.living(message.session_id):
             return None
-        text = self._texts.get(message_id)
+        text = self._data.texts.get(message_id)
         return StoredMessage(message=message, text=text.text if text else "", files=text.files if text else ())
 
     async def messages(self, message_ids: Sequence[str]) -> Sequence[StoredMessage]:
@@ -252,36 +272,36 @@ class MemoryStore:
         return [message for message in found if message is not None]
 
     async def keyed(self, session_id: str, idempotency_key: str) -> KeyedMessage | None:
-        kept = self._living(session_id)
+        kept = self._data.living(session_id)
         return kept.keys.get(idempotency_key) if kept else None
 
     async def turn(self, turn_id: str) -> Turn | None:
-        kept = self._living(self._turns.get(turn_id, ""))
+        kept = self._data.living(self._data.turns.get(turn_id, ""))
         return kept.turns.get(turn_id) if kept else None
 
     async def turns(self, session_id: str, *, generation: int | None, cursor: str | None, limit: int) -> Listed:
-        kept = self._living(session_id)
+        kept = self._data.living(session_id)
         turns = kept.turns.values() if kept else ()
         asked = [turn for turn in turns if generation is None or turn.generation == generation]
         return _page("turns", asked, lambda turn: (turn.first_sequence, turn.id), cursor, limit)
 
     async def reply(self, turn: Turn) -> str | None:
-        kept = self._living(turn.session_id)
+        kept = self._data.living(turn.session_id)
         entries = kept.entries[turn.first_sequence - 1 : turn.last_sequence] if kept else ()
         texts = [entry.data["text"] for entry in entries if entry.type == "turn.text" and entry.turn_id == turn.id]
         return "".join(texts) if texts else None
 
     async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:
-        kept = self._living(session_id)
+        kept = self._data.living(session_id)
         places = kept.accepted if kept else {}
-        asked = [id for id in places if self._messages[id].generation == generation]
+        asked = [id for id in places if self._data.messages[id].generation == generation]
         page = _page("transcript", asked, lambda message_id: (places[message_id], message_id), cursor, limit)
         return Listed(items=tuple(await self.messages(page.items)), next_cursor=page.next_cursor)
 
     async def permissions(self, *, state: str | None, session_id: str | None, cursor: str | None, limit: int) -> Listed:
         asked = [
             permission
-            for kept in self._kept.values()
+            for kept in self._data.kept.values()
             if kept.living and session_id in {None, kept.session.id}
             for permission in kept.permissions.values()
             if state in {None, permission.state}
@@ -291,19 +311,29 @@ class MemoryStore:
         )
 
     async def permission(self, permission_id: str) -> Permission | None:
-        kept = self._living(self._permissions.get(permission_id, ""))
+        kept = self._data.living(self._data.permissions.get(permission_id, ""))
         return kept.permissions.get(permission_id) if kept else None
 
     # Its end
 
     async def notices(self) -> AsyncIterator[Notice]:
-        """Nobody else can write here: this only ends, when the store is closed."""
-        await self._closed.wait()
-        for nothing in ():
-            yield nothing
+        """What others commit to the same data."""
+        inbox = Inbox()
+        self._seat.inboxes.add(inbox)
+        try:
+            while not self._closed.is_set():
+                for notice in inbox.take() if not self._seat.lost else ():
+                    yield notice
+                if not self._closed.is_set():
+                    await inbox.ready.wait()
+        finally:
+            self._seat.inboxes.discard(inbox)
 
     async def close(self) -> None:
         self._closed.set()
+        self._company.part(self._seat, grace=True)
+        for inbox in self._seat.inboxes:
+            inbox.ready.set()
 
 
 def _matches(session: Session, query: SessionQuery) -> bool:

@@ -15,8 +15,8 @@ from antiphon.store.sql.writes import ANY_FENCE, Write, purge
 
 _STATE = "sequence, agent, status, labels, search, active_at, unsettled, deleted_at, state"
 _CREATED = f"""
-    INSERT INTO sessions (id, fence, key, {_STATE})
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    INSERT INTO sessions (id, fence, owner, key, {_STATE})
+    VALUES ($1, $2, $39, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
     ON CONFLICT DO NOTHING
     RETURNING number"""
 _ADVANCED = """
@@ -92,8 +92,13 @@ ADVANCE_FORGET_AND_TELL = f"WITH own AS ({_ADVANCED}),{_REST}{_TOLD}{_FORGOTTEN_
 nothing otherwise. A key that was spent on another message violates its table's primary key, and so ends all of it."""
 
 
-def statement(write: Write) -> tuple[str, tuple[Any, ...]]:
-    """The statement that writes a commit; it gives no row when the commit is refused."""
+def statement(write: Write, owner: str | None) -> tuple[str, tuple[Any, ...]]:
+    """The statement that writes a commit; it gives no row when the commit is refused.
+
+    Args:
+        write: The commit.
+        owner: Who has claimed the session, for one that is made.
+    """
     columns = (
         *_columns(write.entries, 6),
         *_columns(write.messages, 4),
@@ -104,7 +109,7 @@ def statement(write: Write) -> tuple[str, tuple[Any, ...]]:
     )
     numbers = (write.expected + 1, write.sequence)
     if write.expected == 0:
-        return CREATE, (write.session_id, write.fence or 0, write.key, *write.state, *numbers, *columns)
+        return CREATE, (write.session_id, write.fence or 0, write.key, *write.state, *numbers, *columns, owner)
     fence = ANY_FENCE if write.fence is None else write.fence
     advance = (write.session_id, fence, write.expected, *write.state, *numbers, *columns)
     if write.tellings:
@@ -134,11 +139,14 @@ def refusal(write: Write) -> Command[SequenceMoved | KeyTaken | Fenced]:
 
 _LOCK = "hashtextextended($1, 0)"
 TRY_LOCK = f"SELECT pg_try_advisory_lock({_LOCK})"
+LOCK = f"SELECT pg_advisory_lock({_LOCK})"
 UNLOCK = f"SELECT pg_advisory_unlock({_LOCK})"
 NEW_FENCE = """
 WITH newest AS (SELECT nextval('fences') AS fence),
 owned AS (UPDATE sessions SET fence = newest.fence, owner = $2 FROM newest WHERE id = $1 AND deleted_at IS NULL)
 SELECT fence FROM newest"""
+UNLOCK_ALL = "SELECT pg_advisory_unlock_all()"
+DISOWN_ALL = "UPDATE sessions SET owner = NULL WHERE owner = $1"
 DISOWN = "UPDATE sessions SET owner = NULL WHERE id = $1 AND fence = $2"
 FENCE = "SELECT fence FROM sessions WHERE id = $1"
 

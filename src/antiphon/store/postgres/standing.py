@@ -4,8 +4,10 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
-from antiphon.store.postgres import own
+from antiphon.ports.peers import LEASE_S, Bulletin
+from antiphon.store.postgres import own, peers
 from antiphon.store.postgres.driver import Connection
 from antiphon.store.postgres.faults import FAULTS
 
@@ -15,6 +17,13 @@ PING_S = 5.0
 """So often the connection is tried; a server that vanished silently is noticed after this and the ping's deadline."""
 PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """Between attempts to connect anew."""
+
+
+class Claim(NamedTuple):
+    """Under which fence a host owns a session."""
+
+    fence: int
+    host: str
 
 
 class Standing:
@@ -29,6 +38,7 @@ class Standing:
         connect: Callable[[], Awaitable[Connection]],
         schema: str,
         hear: Callable[[str | None], None],
+        monotonic: Callable[[], float],
     ) -> None:
         """For the store.
 
@@ -36,14 +46,19 @@ class Standing:
             connect: Makes a connection.
             schema: The schema's name, which is the channel's too and part of every lock's.
             hear: Told each notification's payload; None when some may have been missed.
+            monotonic: Seconds that never go back.
         """
         self._connect = connect
         self._schema = schema
         self._hear = hear
         self._connection: Connection | None = None
-        self._claims: dict[str, int] = {}
+        self._claims: dict[str, Claim] = {}
         self._use = asyncio.Lock()
         self._lost = asyncio.Event()
+        self._monotonic = monotonic
+        self._connected_before = False
+        self._hosts: dict[str, float] = {}
+        self.came_back: float | None = None
 
     async def claim(self, session_id: str, host: str) -> int | None:
         """See `Store.claim`.
@@ -57,7 +72,7 @@ class Standing:
             if not mine and not await connection.fetchval(own.TRY_LOCK, self._name(session_id)):
                 return None
             fence = await connection.fetchval(own.NEW_FENCE, session_id, host)
-            self._claims[session_id] = fence
+            self._claims[session_id] = Claim(fence, host)
             return fence
 
     async def release(self, session_id: str, fence: int) -> None:
@@ -68,10 +83,47 @@ class Standing:
         """
         async with self._use, self._certain():
             connection = await self._open()
-            if self._claims.get(session_id) == fence:
+            if self._held(session_id, fence):
                 await connection.execute(own.DISOWN, session_id, fence)
                 await connection.execute(own.UNLOCK, self._name(session_id))
                 del self._claims[session_id]
+
+    async def announce(self, host: str, bulletin: Bulletin) -> None:
+        """See `Peers.announce`.
+
+        Raises:
+            FAULTS: The server, or the way to it.
+        """
+        async with self._use, self._certain():
+            connection = await self._open()
+            now = self._monotonic()
+            if host not in self._hosts:
+                await connection.execute(own.LOCK, peers.lock_prefix(self._schema) + host)
+            elif now - self._hosts[host] > LEASE_S:  # it was paused, and perhaps all others with it
+                self.came_back = now
+            self._hosts[host] = now
+            await connection.execute(peers.ANNOUNCE, *peers.announcement(host, bulletin))
+
+    async def leave(self, host: str) -> None:
+        """See `Peers.leave`.
+
+        Raises:
+            FAULTS: The server, or the way to it.
+        """
+        async with self._use, self._certain():
+            connection = await self._open()
+            self._claims.clear()
+            self._hosts.pop(host, None)
+            await connection.execute(own.DISOWN_ALL, host)
+            await connection.execute(own.UNLOCK_ALL)
+
+    def owner(self, session_id: str, fence: int | None) -> str | None:
+        """Which host it is that makes a session under this claim."""
+        return self._claims[session_id].host if self._held(session_id, fence) else None
+
+    def _held(self, session_id: str, fence: int | None) -> bool:
+        claim = self._claims.get(session_id)
+        return claim is not None and claim.fence == fence
 
     @asynccontextmanager
     async def _certain(self) -> AsyncGenerator[None]:
@@ -131,10 +183,12 @@ class Standing:
         connection.add_termination_listener(self._on_loss)
         try:
             await connection.add_listener(self._schema, self._on_notification)
-            for session_id, fence in list(self._claims.items()):
+            for host in self._hosts:
+                await connection.execute(own.LOCK, peers.lock_prefix(self._schema) + host)
+            for session_id, claim in list(self._claims.items()):
                 locked = await connection.fetchval(own.TRY_LOCK, self._name(session_id))
                 newest = await connection.fetchval(own.FENCE, session_id)
-                if not locked or newest not in {None, fence}:
+                if not locked or newest not in {None, claim.fence}:
                     del self._claims[session_id]
                     if locked:
                         await connection.execute(own.UNLOCK, self._name(session_id))
@@ -142,6 +196,9 @@ class Standing:
             connection.terminate()
             raise
         self._connection = connection
+        if self._connected_before:
+            self.came_back = self._monotonic()
+        self._connected_before = True
         self._hear(None)
         return connection
 

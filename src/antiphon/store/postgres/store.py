@@ -18,6 +18,7 @@ from antiphon.store.postgres import own, schema
 from antiphon.store.postgres.driver import Connection, connect, connect_options, in_transaction, make_pool, run
 from antiphon.store.postgres.faults import FAULTS, fault, is_certain
 from antiphon.store.postgres.notices import Inbox, Known, Outbox, heard
+from antiphon.store.postgres.peers import PostgresPeers
 from antiphon.store.postgres.standing import Standing
 from antiphon.store.sql import reads
 from antiphon.store.sql.outbox import SqlOutbox
@@ -42,6 +43,7 @@ class PostgresStore:
     Attributes:
         outbox: Its webhooks, and what is to be told to them.
         timetable: Its schedules.
+        peers: The hosts that share it.
     """
 
     def __init__(
@@ -58,11 +60,20 @@ class PostgresStore:
         self._known = Known()
         self._inboxes: set[Inbox] = set()
         self._outbox = Outbox(self._origin, self._notify)
-        self._standing = Standing(partial(connect, options), name, self._hear)
+        self._standing = Standing(partial(connect, options), name, self._hear, clock.monotonic)
         self._tasks = Tasks("store")
         self._closing = asyncio.Event()
         self.outbox = SqlOutbox(self._looking, self._write, lock="FOR UPDATE SKIP LOCKED")
         self.timetable = SqlTimetable(self._looking, self._write)
+        self.peers = PostgresPeers(
+            self._standing,
+            name,
+            read=self._read,
+            look=self._look,
+            write=self._write_once,
+            bounded=self._bounded,
+            monotonic=clock.monotonic,
+        )
 
     @classmethod
     async def open(
@@ -121,7 +132,7 @@ class PostgresStore:
 
     async def commit(self, commit: Commit) -> None:
         write = prepare(commit, now=self._clock.now())
-        sql, args = own.statement(write)
+        sql, args = own.statement(write, self._standing.owner(commit.session.id, commit.fence))
         async with self._connection() as connection:
             try:
                 written = await connection.fetch(sql, *args)
@@ -224,6 +235,9 @@ class PostgresStore:
 
     async def _looking(self, begin: Callable[[], Command[T]]) -> T:
         return await self._look(begin())
+
+    async def _write_once(self, command: Command[T]) -> T:
+        return await self._write(lambda: command)
 
     async def _write(self, begin: Callable[[], Command[T]]) -> T:
         """Run a command that writes, other than a commit, in a transaction of its own."""

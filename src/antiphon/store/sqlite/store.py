@@ -40,7 +40,10 @@ class SqliteStore:
     Attributes:
         outbox: Its webhooks, and what is to be told to them.
         timetable: Its schedules.
+        peers: None: no other host can open it.
     """
+
+    peers: None = None
 
     def __init__(
         self, path: Path, identity: Identity, lock: DirectoryLock, *, clock: Clock, vfs: str | None, timeout_s: float

@@ -1,0 +1,235 @@
+"""Hosts that share a schema: each holds an advisory lock of its own, on the connection that holds its claims."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from antiphon.ports.peers import GRACE_S, HOST_LABEL, LEASE_S, SETTLING_S, Bulletin, Peer
+from antiphon.store.sql import rows
+from antiphon.store.sql.statements import Command
+
+# ruff: noqa: S608  # what is put into SQL is ours, values are bound
+
+_log = logging.getLogger("antiphon.store")
+Run = Callable[[Command[Any]], Awaitable[Any]]
+
+_MS = "(extract(epoch FROM {}) * 1000)::bigint"
+_NOW = "clock_timestamp()"
+_DAY = f"{_NOW} - interval '1 day'"
+_FRESH = f"h.seen_at >= {_NOW} - make_interval(secs => {LEASE_S})"
+_LOCK = "hashtextextended($1 || h.id, 0)"
+_HELD = f"NOT pg_try_advisory_xact_lock_shared({_LOCK})"
+"""Whether a host holds its lock. Looking takes it, shared, until the statement ends: the host itself waits so long."""
+
+
+class Standing(Protocol):
+    """The connection on which the claims are."""
+
+    @property
+    def came_back(self) -> float | None:
+        """When (monotonic) it came back, or its host woke up, for the last time; None if it never was away."""
+        ...
+
+    async def announce(self, host: str, bulletin: Bulletin) -> None: ...
+
+    async def leave(self, host: str) -> None: ...
+
+
+def lock_prefix(schema: str) -> str:
+    """What the name of a host's lock begins with; its id follows."""
+    return f"antiphon host {schema} "
+
+
+ANNOUNCE = f"""
+INSERT INTO hosts (id, name, url, version, agents_open, max_agents, leaving, started_at, seen_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, {_NOW}, {_NOW})
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, url = excluded.url, version = excluded.version,
+    agents_open = excluded.agents_open, max_agents = excluded.max_agents, leaving = excluded.leaving,
+    seen_at = excluded.seen_at"""
+
+
+def announcement(host: str, bulletin: Bulletin) -> tuple[Any, ...]:
+    """The parameters of `ANNOUNCE`."""
+    there = (bulletin.name, bulletin.url, bulletin.version)
+    return host, *there, bulletin.agents_open, bulletin.max_agents, bulletin.leaving
+
+
+_PEER = f"""
+SELECT h.id, h.name, h.url, h.version, h.agents_open, h.max_agents, h.leaving,
+    {_MS.format("h.started_at")}, {_MS.format("h.seen_at")}, {_HELD} AND {_FRESH},
+    (SELECT count(*) FROM sessions s WHERE s.owner = h.id AND s.deleted_at IS NULL),
+    EXISTS (SELECT FROM drained d WHERE d.name = h.name)
+FROM hosts h"""
+
+
+def _peer(row: Sequence[Any]) -> Peer:
+    id, name, url, version, agents_open, max_agents, leaving, started_at, seen_at, living, sessions, drained = row
+    bulletin = Bulletin(
+        name=name, url=url, version=version, agents_open=agents_open, max_agents=max_agents, leaving=leaving
+    )
+    return Peer(
+        id=id,
+        bulletin=bulletin,
+        started_at=started_at,
+        seen_at=seen_at,
+        living=living,
+        sessions=sessions,
+        drained=drained,
+    )
+
+
+def _absent(name: str) -> Peer:
+    """A name that is drained, of a host that is not there."""
+    bulletin = Bulletin(name=name, url="", version="")
+    return Peer(id="", bulletin=bulletin, started_at=0, seen_at=0, living=False, sessions=0, drained=True)
+
+
+def _hosts(prefix: str) -> Command[list[Peer]]:
+    found = yield f"{_PEER} WHERE h.seen_at > {_DAY} OR {_HELD}", (prefix,)
+    peers = [_peer(row) for row in found]
+    drained = yield "SELECT name FROM drained", ()
+    names = {peer.name for peer in peers}
+    peers += [_absent(name) for (name,) in drained if name not in names]
+    return sorted(peers, key=lambda peer: (peer.name, peer.started_at, peer.id))
+
+
+def _owner(prefix: str, session_id: str) -> Command[Peer | None]:
+    found = yield (
+        f"{_PEER} JOIN sessions o ON o.owner = h.id WHERE o.id = $2 AND o.deleted_at IS NULL",
+        (prefix, session_id),
+    )
+    peers = [peer for peer in map(_peer, found) if peer.living]
+    return peers[0] if peers else None
+
+
+_DRAIN = """
+INSERT INTO drained SELECT DISTINCT name FROM hosts WHERE name = $1
+ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING 1"""
+
+
+def _drain(name: str, *, drained: bool) -> Command[bool]:
+    if not drained:
+        undone = yield "DELETE FROM drained WHERE name = $1 RETURNING 1", (name,)
+        known = yield "SELECT 1 FROM hosts WHERE name = $1 LIMIT 1", (name,)
+        return bool(undone or known)
+    return bool((yield _DRAIN, (name,)))
+
+
+def _looked(prefix: str) -> Command[list[Sequence[Any]]]:
+    return (yield f"SELECT h.id, {_HELD}, {_FRESH} FROM hosts h", (prefix,))
+
+
+_OWNERS = """
+WITH RECURSIVE owners (id) AS (
+    (SELECT min(owner) FROM sessions WHERE owner IS NOT NULL)
+    UNION ALL
+    SELECT (SELECT min(owner) FROM sessions WHERE owner > owners.id) FROM owners WHERE owners.id IS NOT NULL)"""
+"""Each owner once, by as many looks into the index as there are owners."""
+_FREE = "(instr(labels, $2) = 0 OR instr(labels, $3) > 0)"
+_ABANDONED = f"""
+{_OWNERS}
+SELECT id, active_at FROM (
+    (SELECT id, active_at FROM sessions WHERE owner IS NULL AND unsettled = 1 AND {_FREE}
+    ORDER BY active_at, id LIMIT $4)
+    UNION ALL
+    (SELECT id, active_at FROM sessions WHERE unsettled = 1 AND {_FREE}
+    AND owner = ANY(ARRAY(SELECT o.id FROM owners o WHERE o.id <> ALL($1)))
+    ORDER BY active_at, id LIMIT $4)) AS found
+ORDER BY active_at, id LIMIT $4"""
+
+
+def _abandoned(kept: Sequence[str], name: str, limit: int) -> Command[list[str]]:
+    own = rows.label_needle(HOST_LABEL, name)
+    bound = rows.label_needle(HOST_LABEL, "").removesuffix('""]')
+    found = yield _ABANDONED, (list(kept), bound, own, limit)
+    return [id for id, _ in found]
+
+
+_END = """
+SELECT pg_terminate_backend(pid) FROM pg_locks
+WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) = hashtextextended($1, 0)"""
+
+
+def _end(lock: str) -> Command[bool]:
+    return bool((yield _END, (lock,)))
+
+
+class PostgresPeers:
+    """See `antiphon.ports.peers.Peers`."""
+
+    def __init__(
+        self,
+        standing: Standing,
+        schema: str,
+        *,
+        read: Run,
+        look: Run,
+        write: Run,
+        bounded: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]],
+        monotonic: Callable[[], float],
+    ) -> None:
+        """For the store.
+
+        Args:
+            standing: Where the claims are.
+            schema: The schema's name, which is part of every lock's.
+            read: Runs a command of one statement.
+            look: Runs a command of several statements on one state of the store.
+            write: Runs a command that writes.
+            bounded: Does something on the standing connection within the store's time limit.
+            monotonic: Seconds that never go back.
+        """
+        self._standing = standing
+        self._prefix = lock_prefix(schema)
+        self._read = read
+        self._look = look
+        self._write = write
+        self._bounded = bounded
+        self._monotonic = monotonic
+        self._gone: dict[str, float] = {}
+
+    async def announce(self, host: str, bulletin: Bulletin) -> None:
+        await self._bounded(partial(self._standing.announce, host, bulletin))
+
+    async def leave(self, host: str) -> None:
+        await self._bounded(partial(self._standing.leave, host))
+
+    async def hosts(self) -> Sequence[Peer]:
+        return await self._look(_hosts(self._prefix))
+
+    async def owner(self, session_id: str) -> Peer | None:
+        return await self._read(_owner(self._prefix, session_id))
+
+    async def drain(self, name: str, *, drained: bool) -> bool:
+        return await self._write(_drain(name, drained=drained))
+
+    async def abandoned(self, name: str, limit: int) -> Sequence[str]:
+        kept = await self._kept()
+        return [] if self._steady_s() < SETTLING_S else await self._read(_abandoned(kept, name, limit))
+
+    def _steady_s(self) -> float:
+        """How long the standing connection has been there without a break."""
+        came_back = self._standing.came_back
+        return self._monotonic() - came_back if came_back is not None else float("inf")
+
+    async def _kept(self) -> list[str]:
+        """The hosts whose sessions nobody may take up. Those that are silent have their connections ended."""
+        kept: list[str] = []
+        now = self._monotonic()
+        found = await self._read(_looked(self._prefix))
+        self._gone = {id: self._gone.get(id, now) for id, held, _ in found if not held}
+        for id, held, fresh in found:
+            if held and not fresh and self._steady_s() >= LEASE_S:
+                await self._end(id)
+            if held or now - self._gone[id] < GRACE_S:
+                kept.append(id)
+        return kept
+
+    async def _end(self, host: str) -> None:
+        """End the connection of a host that does not speak any more. Its claims are free with the next look."""
+        if await self._read(_end(self._prefix + host)):
+            _log.warning("A silent host's connection was ended", extra={"action": "end_host", "host": host})
+            self._gone[host] = float("-inf")
