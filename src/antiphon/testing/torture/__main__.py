@@ -12,15 +12,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from antiphon.client import Client
 from antiphon.store.sqlite import SqliteStore
 from antiphon.system import SystemClock
 from antiphon.testing.torture.checks import Kept, check, read_logs, read_store
 from antiphon.testing.torture.load import PACE
+from antiphon.testing.torture.rest import settle
 from antiphon.testing.torture.victim import Troubled, Victim
 
-AT_REST = ("idle", "dormant", "errored")
-SETTLE_S = 120.0
 LOAD_ENDS_S = 150.0
 
 
@@ -71,7 +69,7 @@ def _torment(root: Path, options: argparse.Namespace, found: list[str]) -> int:
         for process in load:
             process.send_signal(signal.SIGTERM)
         found += ["a caller hangs" for process in load if process.wait(LOAD_ENDS_S) != 0]
-        _settle(victim)
+        settle(victim.data_dir, PACE)
         victim.stop()
         found += [f"process {pid} outlived the host (P14)" for pid in victim.left_behind()]
     except (Troubled, subprocess.TimeoutExpired) as trouble:
@@ -89,23 +87,6 @@ def _load(root: Path, victim: Victim, options: argparse.Namespace, number: int) 
     command += ["--log", str(root / f"load-{number}.jsonl"), "--name", f"p{number}", "--seed", str(options.seed)]
     command += ["--threads", str(options.threads), "--sessions", str(options.sessions)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL)
-
-
-def _settle(victim: Victim) -> None:
-    """Wait until nothing runs or waits (P11).
-
-    Raises:
-        Troubled: Some session does not come to rest.
-    """
-    deadline = time.monotonic() + SETTLE_S
-    with Client.local(str(victim.data_dir), start=False, pace=PACE) as client:
-        while True:
-            busy = [session.id for session in client.sessions() if session.status not in AT_REST]
-            if not busy:
-                return
-            if time.monotonic() > deadline:
-                raise Troubled(f"not at rest after {SETTLE_S:g} s: {busy}")
-            time.sleep(0.2)
 
 
 async def _read(root: Path, found: list[str]) -> Kept:

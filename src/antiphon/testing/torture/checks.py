@@ -1,6 +1,7 @@
 """Reading what a torture left: the clients' logs against the host's journals and receipts."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
@@ -12,10 +13,12 @@ from antiphon.core.events import Entry
 from antiphon.core.evolve import fold
 from antiphon.ports.store import SessionQuery, Store
 from antiphon.testing.journal import BrokenPromise, Journal
+from antiphon.testing.torture.onlookers import print_of
 
 ENDS = ("answered", "failed", "cancelled", "interrupted", "withdrawn")
 REFUSALS = ("session_busy", "queue_full")
 PAGE = 500
+PID = re.compile(r"^pid (\d+)$", re.MULTILINE)
 
 Told = dict[str, Any]
 
@@ -29,7 +32,8 @@ class Kept:
         self.by_token: dict[str, list[str]] = defaultdict(list)
         self.labels: dict[str, dict[str, str]] = {}
         self.turn_messages: dict[str, list[str]] = defaultdict(list)
-        self.steered: set[str] = set()
+        self.decisions: dict[str, str] = {}
+        self.prints: dict[str, list[int]] = {}
 
 
 def read_logs(paths: Iterable[Path]) -> list[Told]:
@@ -52,6 +56,8 @@ async def read_store(store: Store, findings: list[str]) -> Kept:
                 findings.append(f"{session.id}: its snapshot is not the fold of its journal")
             _audit(kept, session.id, entries, findings)
             kept.labels[session.key or session.id] = session.labels
+            plain = [msgspec.to_builtins(entry) for entry in entries]
+            kept.prints[session.key or session.id] = [print_of(entry["type"], entry) for entry in plain]
         cursor = page.next_cursor
         if cursor is None:
             return kept
@@ -72,6 +78,7 @@ def _audit(kept: Kept, session_id: str, entries: list[Entry], findings: list[str
         journal.rest()
     except BrokenPromise as broken:
         findings.append(f"{session_id}: {broken}")
+    findings += [f"{session_id}: {said}" for said in voices(entries)]
     if journal.turn or journal.running or journal.queue:
         findings.append(f"{session_id}: at rest, but {journal.turn} runs and {journal.queue} wait")
     kept.journals[session_id] = journal
@@ -83,6 +90,20 @@ def _audit(kept: Kept, session_id: str, entries: list[Entry], findings: list[str
             kept.turn_messages[entry.turn_id] += entry.data["message_ids"]
         elif entry.type == "turn.steered" and entry.turn_id and entry.message_id:
             kept.turn_messages[entry.turn_id].append(entry.message_id)
+        elif entry.type == "permission.answered":
+            kept.decisions[entry.data["permission_id"]] = entry.data["decision"]
+
+
+def voices(entries: Iterable[Entry]) -> Iterator[str]:
+    """P1: where agents say who they are, what a turn says comes from one process, which is the one that was started."""
+    pid: int | None = None
+    for entry in entries:
+        if entry.type == "agent.started":
+            pid = entry.data["pid"]
+        elif entry.type == "turn.text":
+            for said in PID.findall(entry.data["text"]):
+                if int(said) != pid:
+                    yield f"{entry.turn_id} is told by process {said}, and its agent is {pid} (P1)"
 
 
 def _token(text: str) -> str:
@@ -96,6 +117,9 @@ def check(told: list[Told], kept: Kept) -> Iterator[str]:
     yield from _check_ends(told, kept)
     yield from _check_replies(kept)
     yield from _check_labels(told, kept)
+    yield from _check_decisions(told, kept)
+    yield from _check_cancelled(told, kept)
+    yield from _check_followed(told, kept)
     for line in told:
         if line["kind"] in ("stuck", "hanging"):
             yield f"somebody waits for ever: {line}"
@@ -118,9 +142,11 @@ def _check_accepted(told: list[Told], kept: Kept) -> Iterator[str]:
 
 
 def _check_refused(told: list[Told], kept: Kept) -> Iterator[str]:
-    """P5: what was refused is nowhere."""
+    """P5: what was refused is nowhere. What was tried before may still have been on its way."""
     for line in told:
-        if line["kind"] == "not_accepted" and line["code"] in REFUSALS and kept.by_token.get(line["token"]):
+        if line["kind"] != "not_accepted" or line.get("tries", 1) > 1:
+            continue
+        if line["code"] in REFUSALS and kept.by_token.get(line["token"]):
             yield f"{line['token']} was refused ({line['code']}) and is there (P5)"
 
 
@@ -160,3 +186,33 @@ def _check_labels(told: list[Told], kept: Kept) -> Iterator[str]:
     for line in told:
         if line["kind"] == "patched" and line["label"] not in kept.labels.get(line["session"], {}):
             yield f"label {line['label']} of {line['session']} is lost (P10)"
+
+
+def _check_decisions(told: list[Told], kept: Kept) -> Iterator[str]:
+    """The decision that somebody was told to have made is the one that was kept."""
+    for line in told:
+        if line["kind"] == "decided" and kept.decisions.get(line["id"]) != line["decision"]:
+            yield f"{line['id']} was told to be {line['decision']}, kept is {kept.decisions.get(line['id'])}"
+
+
+def _check_cancelled(told: list[Told], kept: Kept) -> Iterator[str]:
+    """P9: a turn that was confirmed to have stopped has the end that was told."""
+    ends = {id: end for journal in kept.journals.values() for id, end in journal.turn_ends.items()}
+    for line in told:
+        if line["kind"] == "cancelled" and line["confirmed"] and ends.get(line["turn_id"]) != line["state"]:
+            yield f"{line['turn_id']} was told to be {line['state']}, kept is {ends.get(line['turn_id'])} (P9)"
+
+
+def _check_followed(told: list[Told], kept: Kept) -> Iterator[str]:
+    """P12: what viewers were told is the journal, without a gap and in order."""
+    for line in told:
+        if line["kind"] != "followed":
+            continue
+        prints, key = kept.prints.get(line["session"], []), line["session"]
+        for sequence, (told_sequence, seen) in enumerate(line["events"], line["behind"] + 1):
+            if sequence != told_sequence:
+                yield f"{key}: a viewer was told event {told_sequence} where {sequence} comes"
+                break
+            if sequence > len(prints) or prints[sequence - 1] != seen:
+                yield f"{key}: a viewer was told another event {sequence} than was kept"
+                break

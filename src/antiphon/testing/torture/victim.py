@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 START_S = 30.0
@@ -19,9 +21,14 @@ class Troubled(Exception):
 class Victim:
     """A real `antiphon serve`. Its output is kept in a file beside the data directory."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(
+        self, root: Path, *, arguments: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+    ) -> None:
+        """A host in the directory `root`, with further arguments and what is added to its environment."""
         self.data_dir = root / "data"
         self.log = root / "serve.log"
+        self._arguments = arguments
+        self._environment = environment or {}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
@@ -40,12 +47,15 @@ class Victim:
             str(self.data_dir),
             "--log-level",
             "warning",
+            *self._arguments,
         ]
+        environment = {**os.environ, **self._environment}
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         while time.monotonic() < began + START_S:
             if self._process.poll() is not None:
-                raise Troubled(f"the host ended while starting, with {self._process.returncode}: {self.said()[-500:]}")
+                code, said = self._process.returncode, self.said()[-500:]
+                raise Troubled(f"the host ended while starting, with {code}: {said}")
             if self._ready_pid() == self._process.pid:
                 return time.monotonic() - began
             time.sleep(0.02)
@@ -61,6 +71,21 @@ class Victim:
         assert self._process, "only a host that was started can be killed"
         self._process.kill()
         self._process.wait()
+
+    def freeze(self) -> None:
+        """SIGSTOP: it does nothing at all until it is thawed. Its agents go on."""
+        assert self._process, "only a host that was started can be frozen"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        assert self._process, "only a host that was started can be thawed"
+        self._process.send_signal(signal.SIGCONT)
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with; None while it runs."""
+        return self._process.poll() if self._process else None
 
     def stop(self) -> None:
         """SIGTERM, and its end.
@@ -89,10 +114,15 @@ class Victim:
 
     def left_behind(self) -> list[int]:
         """The processes that work below the data directory: agents that should be gone once the host is."""
-        found: list[int] = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                with contextlib.suppress(OSError):
-                    if str((entry / "cwd").readlink()).startswith(str(self.data_dir)):
-                        found.append(int(entry.name))
-        return found
+        return list(self.places())
+
+    def places(self) -> dict[int, Path]:
+        """Where each of the processes that work below the data directory does so."""
+        return {pid: place for pid, place in _working_directories() if place.is_relative_to(self.data_dir)}
+
+
+def _working_directories() -> Iterator[tuple[int, Path]]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                yield int(entry.name), (entry / "cwd").readlink()
