@@ -1,4 +1,4 @@
-"""What a store says of itself in its table `meta`: the journal's name, the feed's, and whether it is a whole store yet."""
+"""What a store says of itself in its table `meta`: the names of journal and feed, and whether it is whole yet."""
 
 from collections.abc import Mapping
 from typing import Self

@@ -123,6 +123,6 @@ def _migrate(path: Path, vfs: str | None) -> dict[str, str]:
                 execute(connection, step.sql)
                 execute(connection, f"PRAGMA user_version = {step.number}")
         execute(connection, "INSERT INTO meta VALUES ('epoch', ?1) ON CONFLICT DO NOTHING", (secrets.token_hex(6),))
-        return {name: value for name, value in execute(connection, "SELECT name, value FROM meta")}
+        return {row[0]: row[1] for row in execute(connection, "SELECT name, value FROM meta")}
     finally:
         connection.close()
