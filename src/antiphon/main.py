@@ -28,6 +28,7 @@ from antiphon.http.app import create_app
 from antiphon.http.server import Server
 from antiphon.http.token_store import TokenStore
 from antiphon.ports.agent import Agent
+from antiphon.store.address import shown
 from antiphon.system import SystemClock, SystemIds
 from antiphon.telemetry import logs
 from antiphon.telemetry.metrics import Metrics
@@ -45,7 +46,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         host, port: Where to listen; port 0 takes a free one.
         data_dir: Where everything is kept that must last.
-        store: `sqlite` (in the data directory), `memory` (nothing lasts), or a `postgresql://` address.
+        store: `sqlite` (in the data directory, the default), `memory` (nothing lasts), or a `postgresql://` address.
         config: The configuration file; None for `antiphon.toml` in the data directory, which need not exist.
         log_level: `debug`, `info`, `warning` or `error`.
     """
@@ -76,7 +77,7 @@ def serve(
         host=host,
         port=port,
         data_dir=Path(data_dir).absolute(),
-        store=store,
+        store=store or os.environ.get("ANTIPHON_STORE") or None,
         config=Path(config) if config else None,
         log_level=log_level,
     )
@@ -212,7 +213,8 @@ async def _open(options: ServeOptions, clock: SystemClock) -> WholeStore:
         return MemoryStore(epoch=secrets.token_hex(6))
     if kind == "postgresql":
         return await _open_postgres(options.store or "", clock)
-    raise CannotServe(f"--store takes sqlite, memory or a postgresql:// address, not {options.store!r}.")
+    named = shown(options.store or "")
+    raise CannotServe(f"--store takes sqlite, memory or a postgresql:// address, not {named!r}.")
 
 
 async def _open_postgres(url: str, clock: SystemClock) -> WholeStore:

@@ -15,6 +15,7 @@ ENVIRONMENT = (
     ("ANTIPHON_TOKEN", "the token to show it"),
     ("ANTIPHON_DATA_DIR", "the data directory of the host of this machine"),
     ("ANTIPHON_CONFIG", "the configuration of the host of this machine"),
+    ("ANTIPHON_STORE", "where the host of this machine keeps sessions, as `serve --store` takes it"),
     ("ANTIPHON__TABLE__NAME", "a setting of it, such as ANTIPHON__HOST__MAX_AGENTS=16"),
     ("NO_COLOR", "print without colour"),
 )
