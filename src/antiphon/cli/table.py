@@ -2,6 +2,7 @@
 
 from antiphon.cli.errands import MESSAGE_WEBHOOK, SCHEDULES, WEBHOOKS
 from antiphon.cli.grammar import Argument, Command, Group, Option
+from antiphon.cli.upkeep import STORES
 
 WHEN_BUSY = ("refuse", "queue", "steer", "collect", "interrupt", "rollback")
 STATUSES = ("starting", "idle", "running", "asking", "stalled", "errored", "dormant", "stopped")
@@ -26,6 +27,7 @@ GROUPS = (
     Group("webhook", "Who is told when messages and sessions end."),
     Group("schedule", "Messages that are sent again and again."),
     Group("agent", "The agents that the host can run."),
+    Group("store", "Where sessions are kept, as a whole."),
     Group("token", "Tokens for other clients."),
 )
 
@@ -66,7 +68,7 @@ COMMANDS = (
         options=(
             Option("--host", "The address to listen on. Default: 127.0.0.1.", "H"),
             Option("--port", "The port to listen on; 0 takes a free one.", "N", "whole"),
-            Option("--store", "Where sessions are kept. Default: SQLite in the data directory.", "URL"),
+            Option("--store", "Where sessions are kept. Default: $ANTIPHON_STORE, else SQLite in the data directory.", "URL"),
             Option(
                 "--config", "The configuration. Default: antiphon.toml in the data directory.", "FILE", completes="file"
             ),
@@ -501,6 +503,7 @@ Looks at the data directory, ready.json, the host, its agents, and at everything
 without --repair changes nothing. The exit code is 1 when something is wrong.""",
         examples=("antiphon doctor", "antiphon doctor --repair"),
     ),
+    *STORES,
     Command(
         ("token", "create"),
         "Make a token and print it.",
