@@ -68,7 +68,7 @@ COMMANDS = (
         options=(
             Option("--host", "The address to listen on. Default: 127.0.0.1.", "H"),
             Option("--port", "The port to listen on; 0 takes a free one.", "N", "whole"),
-            Option("--store", "Where sessions are kept. Default: $ANTIPHON_STORE, else SQLite in the data directory.", "URL"),
+            Option("--store", "Where sessions are kept. Default: $ANTIPHON_STORE, else the data directory.", "URL"),
             Option(
                 "--config", "The configuration. Default: antiphon.toml in the data directory.", "FILE", completes="file"
             ),
