@@ -1,10 +1,12 @@
 """A real PostgreSQL server, brought by the tests themselves and ended with them."""
 
 import asyncio
+import secrets
 import signal
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from antiphon.testing.postgres_server import PATIENCE_S, PostgresServer, Programs, binaries, free_port
@@ -21,6 +23,19 @@ class RealPostgres(PostgresServer):
         super().__init__(programs := Programs())
         self.home = programs.home
         self.create()
+
+    def new_database(self) -> str:
+        """The address of a new, empty database."""
+        name = f"db_{secrets.token_hex(6)}"
+        asyncio.run(self._create(name))
+        return self.url.replace("/postgres?", f"/{name}?")
+
+    async def _create(self, name: str) -> None:
+        connection: Any = await cast(Any, asyncpg).connect(self.url)
+        try:
+            await connection.execute(f"CREATE DATABASE {name}")
+        finally:
+            await connection.close()
 
     def close(self) -> None:
         """End the server and take everything away."""
