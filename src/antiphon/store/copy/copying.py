@@ -209,7 +209,7 @@ class _Copy:
 
     async def _note(self, part: Part, row: Row, what: str) -> None:
         named = dict(zip(part.columns, row, strict=True)) if part.name != "entries" else {"sequence": row[3]}
-        which = next((f" {named[name]}" for name in ("sequence", "id", "message_id") if name in named), "")
+        which = next((f" {named[name]}" for name in ("id", "message_id", "sequence") if name in named), "")
         of = ""
         if part.session is not None and part.name != "sessions":
             [(id,)] = await self._source.fetch("SELECT id FROM sessions WHERE number = $1", row[part.session])
