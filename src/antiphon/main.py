@@ -106,6 +106,8 @@ async def _serve(options: ServeOptions) -> int:
             environment=clean_environment,
             store_name=_store_kind(options),
             vitals=SystemVitals(),
+            peers=store.peers,
+            name=config.host.name or socket.gethostname(),
         )
         metrics = Metrics()
         errands = Errands(store, host, clock=clock, ids=ids, table=config.webhooks, metrics=metrics)
@@ -126,14 +128,14 @@ async def _live(options: ServeOptions, host: Host, errands: Errands, server: Ser
     """Recover, serve, announce; then wait for the end, and end in order: turns, agents, requests, the store."""
     stopping, ready = asyncio.Event(), options.data_dir / "ready.json"
     with _bound(options) as sock, _signals(host, stopping):
+        port = sock.getsockname()[1]
+        url = f"http://{_address(options.host)}:{port}"
         try:
-            await host.start()
+            await host.start(url)
             errands.start()
             async with asyncio.TaskGroup() as group:
                 group.create_task(_served(server, sock, stopping))
                 await server.started()
-                port = sock.getsockname()[1]
-                url = f"http://{_address(options.host)}:{port}"
                 with contextlib.suppress(OSError):  # it is a convenience, and the store tells of a full disk
                     (options.data_dir / LAST_PORT).write_text(str(port))
                 _announce(ready, {"url": url, "pid": os.getpid(), "token": token, "version": __version__})

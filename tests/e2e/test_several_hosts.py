@@ -214,8 +214,8 @@ def test_a_session_whose_files_are_on_a_machine_waits_for_that_machine(start: St
 
 
 def test_hosts_that_are_restarted_one_after_another_lose_nothing(start: Starter, key: str) -> None:
-    """Issue: a rolling upgrade."""
-    hosts = {name: start(name) for name in ("alpha", "beta")}
+    """A rolling upgrade: what runs may end, what waits is taken over, and nothing is interrupted."""
+    hosts = {name: start(name, ANTIPHON__HOST__DRAIN_S="60") for name in ("alpha", "beta")}
     keys = [f"{key}:{number}" for number in range(6)]
     for each in keys:
         make(hosts["alpha"], each)
@@ -225,10 +225,18 @@ def test_hosts_that_are_restarted_one_after_another_lose_nothing(start: Starter,
         for number, each in enumerate(keys):
             text = f"{name} {number}"
             sent[others[0].post(each, f"[[sleep 0.05]] {text}").json["id"]] = text
-        assert hosts[name].stop() == 0
-        hosts[name] = start(name)
+        assert hosts[name].stop(90) == 0
+        hosts[name] = start(name, ANTIPHON__HOST__DRAIN_S="60")
     for message_id, text in sent.items():
         end = hosts["alpha"].ended(message_id, PATIENCE_S)
+        if end["state"] != "answered":
+            import sys
+
+            print(
+                [(e["type"], e["at"], e["data"]) for e in hosts["alpha"].events(end["session_id"])],
+                [h.log.read_text() for h in hosts.values()],
+                file=sys.stderr,
+            )
         assert (end["state"], (end["reply"] or "").strip()) == ("answered", f"echo: {text}"), end
 
 
