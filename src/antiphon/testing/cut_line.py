@@ -89,6 +89,8 @@ class CutLine:
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, swallow: bool) -> None:
         while data := await reader.read(65536):
             await self._free.wait()
+            if writer.transport.is_closing():
+                return
             if not (swallow and self.deaf):
                 writer.write(data)
                 await writer.drain()

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import uvloop
 
+from antiphon.client import ClientError
 from antiphon.store.postgres import PostgresStore
 from antiphon.system import SystemClock
 from antiphon.testing.chaos.afterwards import cross_checked
@@ -48,8 +49,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to load and to disturb")
     parser.add_argument("--seed", type=int, default=1, help="of the load and of the faults")
     parser.add_argument("--processes", type=int, default=2, help="processes of load")
-    parser.add_argument("--threads", type=int, default=5, help="callers in each of them")
+    parser.add_argument("--threads", type=int, default=12, help="callers in each of them")
     parser.add_argument("--sessions", type=int, default=50, help="sessions that they share")
+    parser.add_argument("--only", action="append", default=[], help="only this fault; may be repeated")
     parser.add_argument("--keep", action="store_true", help="keep the logs, and say where they are")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, _leave)  # so that everything goes with this
@@ -100,7 +102,7 @@ async def _reign(root: Path, options: argparse.Namespace) -> Outcome:
         async with Fleet.over(database, root) as fleet:
             try:
                 await _disturb(logs, options, fleet, database, outcome)
-            except (Troubled, subprocess.TimeoutExpired) as trouble:
+            except (Troubled, ClientError, subprocess.TimeoutExpired) as trouble:
                 outcome.tally.findings.append(f"{type(trouble).__name__}: {trouble}")
         outcome.takeovers_ms = await Watch(database).takeovers_ms(outcome.tally.deaths)
         await _read(database, outcome)
@@ -115,7 +117,7 @@ async def _disturb(
 ) -> None:
     """Load and faults; then, with nothing in the way any more, everything comes to rest, and to its end."""
     chance = random.Random(options.seed)  # noqa: S311 - a seed, not a secret
-    storm = Storm(fleet, database, Watch(database), chance)
+    storm = Storm(fleet, database, Watch(database), chance, options.only)
     outcome.tally = storm.tally
     load: list[subprocess.Popen[bytes]] = []
     try:

@@ -6,7 +6,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -41,16 +41,19 @@ class Tally(msgspec.Struct):
 class Storm:
     """All faults, dealt from a deck that is shuffled anew when it is used up: so every kind comes in its turn."""
 
-    def __init__(self, fleet: Fleet, database: Database, watch: Watch, chance: random.Random) -> None:
+    def __init__(
+        self, fleet: Fleet, database: Database, watch: Watch, chance: random.Random, only: Sequence[str] = ()
+    ) -> None:
+        """Of all faults, or `only` of those of certain names."""
         self.tally = Tally()
         self._fleet = fleet
         self._database = database
         self._watch = watch
         self._chance = chance
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._deck: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = (
-            ("kill", self._kill),
-            ("kill", self._kill),
+        deck: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = (
+            ("kill", lambda: self._kill(alone=True)),
+            ("kill in bad weather", lambda: self._kill(alone=False)),
             ("short freeze", lambda: self._freeze(SHORT_S)),
             ("long freeze", lambda: self._freeze(LONG_S)),
             ("restart in good order", self._restart),
@@ -65,6 +68,7 @@ class Storm:
             ("failover", lambda: self._fail_over(silently=False)),
             ("silent failover", lambda: self._fail_over(silently=True)),
         )
+        self._deck = [card for card in deck if not only or card[0] in only]
 
     async def rage(self, seconds: float) -> None:
         """Go on for so long; in the end everything works again."""
@@ -79,9 +83,11 @@ class Storm:
                     group.create_task(self._one(name, fault, end))
 
     async def _one(self, name: str, fault: Callable[[], Awaitable[None]], end: float) -> None:
-        print(f"{end - time.monotonic():5.1f} s to go: {name}", file=sys.stderr)
+        began = time.monotonic()
+        print(f"{end - began:6.1f} s to go: {name}", file=sys.stderr)
         try:
             await fault()
+            print(f"{end - time.monotonic():6.1f} s to go: over is the {name}", file=sys.stderr)
         except (Troubled, *FAULTS, AssertionError) as trouble:
             self.tally.findings.append(f"{name}: {type(trouble).__name__}: {trouble}")
         finally:
@@ -104,14 +110,18 @@ class Storm:
 
     # Hosts
 
-    async def _kill(self) -> None:
-        async with self._somebody() as member:
-            death = await self._watch.before_death(member)
+    async def _kill(self, *, alone: bool) -> None:
+        """SIGKILL, and a new start later. `alone`: nothing happens to the database until somebody has taken over."""
+        async with self._somebody() as member, contextlib.AsyncExitStack() as quiet:
+            if alone:
+                await quiet.enter_async_context(self._database.lock)
+                self.tally.deaths.append(await self._watch.before_death(member))
             member.victim.kill()
-            death.at = self._watch.now()
             self.tally.host_kills += 1
-            self.tally.deaths.append(death)
+            if alone:
+                self.tally.deaths[-1].at = self._watch.now()
             await asyncio.sleep(self._chance.uniform(*GONE_S))
+            await quiet.aclose()
             await member.revive()
 
     async def _freeze(self, how_long_s: tuple[float, float]) -> None:

@@ -63,12 +63,8 @@ class Watch:
         return time.time() * 1000
 
     async def before_death(self, member: Member) -> Death:
-        """What a host owns that is about to be killed; nothing where the database is away just then."""
-        try:
-            owned = await self._rows(_OWNED, member.name)
-        except FAULTS:
-            owned = []
-        return Death(member.name, tuple(row[0] for row in owned))
+        """What a host owns that is about to be killed."""
+        return Death(member.name, tuple(row[0] for row in await self._rows(_OWNED, member.name)))
 
     async def strays(self, member: Member) -> list[str]:
         """Agents that a host goes on running for sessions that it lost, some time after it could know."""

@@ -38,6 +38,11 @@ class Doors:
             client.close()
 
 
+def some(keys: Sequence[str], chance: random.Random) -> str:
+    """One of the sessions; the first ones are chosen far more often, so that something waits there."""
+    return keys[int(len(keys) * chance.random() ** 2)]
+
+
 def _client(data_dir: str, pace: Pace) -> Client:
     """A client of a host, which may be dead at this moment."""
     deadline = time.monotonic() + FIRST_HOST_S

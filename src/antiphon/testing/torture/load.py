@@ -21,7 +21,7 @@ from antiphon.client.documents import Receipt
 from antiphon.client.keys import new_key
 from antiphon.client.plans import Pace
 from antiphon.core.errors import Draining, StoreUnavailable
-from antiphon.testing.torture.doors import Doors
+from antiphon.testing.torture.doors import Doors, some
 from antiphon.testing.torture.log import Log
 from antiphon.testing.torture.onlookers import Answerer, Follower
 
@@ -59,7 +59,7 @@ SMALL = ("", "", "", "[[stream 6 every 3]] ", "[[sleep 0.05]] ", "[[tool look]] 
 LONG = ("[[stream 15 every 60]] ", "[[sleep 1.5]] ", "[[ask may I?]] ")
 MANNERS = {
     "torture": Manner(PACE, SMALL),
-    "chaos": Manner(HASTE, SMALL + LONG, frame="[[pid]] {}[[pid]] ", pause_s=0.4, answerers=1, followers=2),
+    "chaos": Manner(HASTE, SMALL + LONG, frame="[[pid]] {}[[pid]] ", pause_s=0.2, answerers=1, followers=2),
 }
 """Under chaos agents say who they are, at the beginning and in the end."""
 
@@ -89,7 +89,7 @@ class Sender(threading.Thread):
     def _send(self) -> None:
         self._count += 1
         token, key, mode = f"tok{self.name}x{self._count}z", new_key(), self._chance.choice(MODES)
-        session = self._chance.choice(self._keys)
+        session = some(self._keys, self._chance)
         text = self._how.frame.format(self._chance.choice(self._how.directives)) + token
         self._log.write("sent", token=token, session=session, mode=mode)
         draft: dict[str, Any] = {"when_busy": mode, "idempotency_key": key, "create": {"agent": "echo"}}

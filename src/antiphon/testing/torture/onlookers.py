@@ -6,11 +6,11 @@ import zlib
 from typing import Any
 
 from antiphon.client import ApiError, ClientError
-from antiphon.testing.torture.doors import Doors
+from antiphon.testing.torture.doors import Doors, some
 from antiphon.testing.torture.log import Log
 
 LOOK_AGAIN_S = 0.2
-TOLD_AT_ONCE = 25
+TOLD_MOST = 50
 
 
 class Answerer(threading.Thread):
@@ -53,14 +53,14 @@ class Follower(threading.Thread):
     def run(self) -> None:
         """Follow for ever."""
         while True:
-            key, after = self._chance.choice(self._keys), None
+            key, after = some(self._keys, self._chance), None
             for _ in range(self._chance.randint(1, 4)):
                 after = self._follow(key, after)
 
     def _follow(self, key: str, after: str | None) -> str | None:
         """Follow some events behind a cursor; the cursor behind them."""
         told, behind = list[tuple[int, int]](), _sequence(after)
-        many = self._chance.randint(1, 3 * TOLD_AT_ONCE)
+        many = self._chance.randint(1, TOLD_MOST)
         try:
             for event in self._doors.any().events(key, after=after):
                 after = event.cursor
