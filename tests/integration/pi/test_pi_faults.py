@@ -215,8 +215,8 @@ async def test_lines_that_are_not_of_the_protocol_stop_neither_the_opening_nor_a
 
 async def test_a_line_in_single_bytes_and_one_of_ten_megabytes_are_heard(lab: Lab) -> None:
     strange = "é 漢 😀 \u2028\u2029\x85"
-    split: Step = {"split": piece(strange)["tell"]}
-    talk = await lab.open(*PROMPTED, START, split, piece("y" * 10_000_000), END)
+    split: list[Step] = [{"bytewise": True}, piece(strange), {"bytewise": False}]
+    talk = await lab.open(*PROMPTED, START, *split, piece("y" * 10_000_000), END)
     assert (await talk.turn("a"))[1] == strange + "y" * 10_000_000
 
 

@@ -12,9 +12,8 @@ falls into the next turn, where the agent gives such ids.
 import math
 from collections import deque
 
-import msgspec
-
-from antiphon.agents.acp import protocol, rpc, troubles
+from antiphon.agents import jsonrpc
+from antiphon.agents.acp import protocol, troubles
 from antiphon.agents.acp.questions import CANCELLED, Question
 from antiphon.agents.acp.turn import Turn
 from antiphon.agents.pipes import Overlong
@@ -90,7 +89,7 @@ class Conversation:
         self._cost = self._told_cost
         prompt = [{"type": "text", "text": as_text(parts)}]
         params = {"sessionId": self.session_id, "prompt": prompt}
-        self.outbox.append(rpc.request(self._requests, "session/prompt", params))
+        self.outbox.append(protocol.WRITE.request(self._requests, "session/prompt", params))
 
     def steer(self, turn_id: str, message_id: str, parts: tuple[Part, ...]) -> None:  # noqa: ARG002
         """ACP has no word for a message into a running turn."""
@@ -105,7 +104,7 @@ class Conversation:
         """Answer a question. One that is gone is ignored. ACP takes no words with it: the note is for the journal."""
         question = self._turn.questions.pop(request_id, None) if self._turn else None
         if question is not None:
-            self.outbox.append(rpc.answer(question.number, question.result(allow, option_id)))
+            self.outbox.append(protocol.WRITE.answer(question.number, question.result(allow, option_id)))
 
     def let_go(self) -> None:
         """Say what was held back."""
@@ -126,19 +125,18 @@ class Conversation:
             return
         try:
             self._receive(line)
-        except rpc.BadLine as error:
-            if (number := rpc.answered(line)) is not None:
-                fault = rpc.Fault(f"The agent's answer can't be read: {error}")
-                self._hear_answer(rpc.Response(number, msgspec.Raw(b"{}"), fault))
+        except jsonrpc.BadLine as error:
+            if (number := jsonrpc.answered(line)) is not None:
+                self._hear_answer(jsonrpc.unread(number, f"The agent's answer can't be read: {error}"))
             else:
                 self._remark(f"The agent wrote something that is not of its protocol: {error}.")
 
     def _receive(self, line: bytes) -> None:
-        if (mended := rpc.mended(line)) is not None:
+        if (mended := jsonrpc.mended(line)) is not None:
             self._remark("The agent wrote bytes that are not UTF-8; \ufffd stands for them.")
             line = mended
-        message = rpc.read(line)
-        if isinstance(message, rpc.Response):
+        message = jsonrpc.read(line)
+        if isinstance(message, jsonrpc.Response):
             self._hear_answer(message)
         elif message.id is not None:
             self._hear_request(message, message.id)
@@ -151,15 +149,15 @@ class Conversation:
         The agent is asked to stop, and its answer is awaited as ever: until then it would take no other prompt.
         """
         why = troubles.too_long(line.size)
-        if (number := rpc.answered(line.head)) is not None:
-            self._hear_answer(rpc.Response(number, msgspec.Raw(b"{}"), rpc.Fault(why)))
+        if (number := jsonrpc.answered(line.head)) is not None:
+            self._hear_answer(jsonrpc.unread(number, why))
             return
         self._remark(why)
         if self._turn is not None and self._turn.failure is None:
             self._turn.failure = troubles.failed(why)
             self._stop(self._turn)
 
-    def _hear_answer(self, response: rpc.Response) -> None:
+    def _hear_answer(self, response: jsonrpc.Response) -> None:
         """The answer to the prompt ends its turn. Any other was awaited by nobody, or came for a second time."""
         turn = self._turn
         if turn is None or turn.number != response.id:
@@ -168,7 +166,7 @@ class Conversation:
         try:
             answer: protocol.Prompted = response.read(protocol.Prompted)
             stop_reason, spent = answer.stop_reason, answer.tokens
-        except rpc.Refused as error:
+        except jsonrpc.Refused as error:
             login = troubles.wants_login(error.fault, self.ways_to_log_in)
             if turn.stopping and login is None:  # some agents fail a turn that is cancelled, though they must not
                 stop_reason = "cancelled"
@@ -201,24 +199,24 @@ class Conversation:
 
     # Updates
 
-    def _hear_update(self, call: rpc.Call) -> None:
+    def _hear_update(self, call: jsonrpc.Call) -> None:
         told: protocol.Told = call.read(protocol.Told)
         if told.session_id != self.session_id:
             return  # a sub-agent's session: what comes of it, its parent tells
-        kind = rpc.decoded(told.update, protocol.ToldUpdate).session_update
+        kind = jsonrpc.decoded(told.update, protocol.ToldUpdate).session_update
         match kind:
             case "agent_message_chunk" | "agent_thought_chunk":
-                self._hear_words(kind, rpc.decoded(told.update, protocol.Chunk))
+                self._hear_words(kind, jsonrpc.decoded(told.update, protocol.Chunk))
             case "tool_call" | "tool_call_update":
-                tool_call: protocol.ToolCall = rpc.decoded(told.update, protocol.ToolCall)
+                tool_call: protocol.ToolCall = jsonrpc.decoded(told.update, protocol.ToolCall)
                 if self._turn is not None and tool_call.tool_call_id not in self._past:
                     self._turn.use(tool_call)
             case "plan" if self._turn is not None:
-                self._turn.plan(rpc.decoded(told.update, protocol.PlanUpdate))
+                self._turn.plan(jsonrpc.decoded(told.update, protocol.PlanUpdate))
             case "current_mode_update":
-                self._hear_mode(rpc.decoded(told.update, protocol.ModeUpdate).current_mode_id)
+                self._hear_mode(jsonrpc.decoded(told.update, protocol.ModeUpdate).current_mode_id)
             case "usage_update":
-                self._hear_cost(rpc.decoded(told.update, protocol.UsageUpdate).cost)
+                self._hear_cost(jsonrpc.decoded(told.update, protocol.UsageUpdate).cost)
             case _:
                 pass  # what the agent can do, what it calls the session, what the user said: known, or of no use here
 
@@ -250,35 +248,37 @@ class Conversation:
 
     # Requests
 
-    def _hear_request(self, call: rpc.Call, number: int | str) -> None:
+    def _hear_request(self, call: jsonrpc.Call, number: int | str) -> None:
         if call.method != PERMISSION:
             offer = next((named for prefix, named in OFFERS.items() if call.method.startswith(prefix)), call.method)
-            self.outbox.append(rpc.refusal(number, rpc.METHOD_NOT_FOUND, NOT_HERE.format(offer)))
+            self.outbox.append(protocol.WRITE.refusal(number, NOT_HERE.format(offer)))
             return
         try:
             request: protocol.PermissionRequest = call.read(protocol.PermissionRequest)
-        except rpc.BadLine as error:
-            self.outbox.append(rpc.refusal(number, rpc.INVALID_PARAMS, f"antiphon can't read this: {error}"))
+        except jsonrpc.BadLine as error:
+            self.outbox.append(
+                protocol.WRITE.refusal(number, f"antiphon can't read this: {error}", jsonrpc.INVALID_PARAMS)
+            )
             raise
         turn = self._turn
         if turn is None or turn.stopping:
-            self.outbox.append(rpc.answer(number, CANCELLED))
+            self.outbox.append(protocol.WRITE.answer(number, CANCELLED))
             return
         question = turn.ask(number, request)
         if not question.answerable or question.request_id in turn.questions:
-            self.outbox.append(rpc.answer(number, question.result(allow=False, option_id=None)))
+            self.outbox.append(protocol.WRITE.answer(number, question.result(allow=False, option_id=None)))
             return
         turn.wait_for(question)
 
     def _stop(self, turn: Turn) -> None:
         turn.stopping = True
-        self.outbox.append(rpc.notification("session/cancel", {"sessionId": self.session_id}))
+        self.outbox.append(protocol.WRITE.notification("session/cancel", {"sessionId": self.session_id}))
         self._settle_questions(turn)
 
     def _settle_questions(self, turn: Turn) -> None:
         questions: list[Question] = [*turn.questions.values()]
         turn.questions.clear()
-        self.outbox.extend(rpc.answer(question.number, CANCELLED) for question in questions)
+        self.outbox.extend(protocol.WRITE.answer(question.number, CANCELLED) for question in questions)
 
     def _remark(self, text: str) -> None:
         """Pass on a remark for a person, each once."""

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from antiphon import __version__
-from antiphon.agents.acp import protocol, rpc, troubles
+from antiphon.agents import jsonrpc
+from antiphon.agents.acp import protocol, troubles
 from antiphon.agents.acp.choices import NotOffered, choices, current_mode
 from antiphon.agents.acp.conversation import Conversation
 from antiphon.agents.acp.options import AcpOptions
@@ -57,7 +58,7 @@ class Opening:
         """
         try:
             return await self._lead(cwd, model, resume_token)
-        except rpc.Refused as error:
+        except jsonrpc.Refused as error:
             raise NotOpened(self._told(self._why(error))) from error
         except NotOffered as error:
             raise NotOpened(str(error)) from error
@@ -80,7 +81,7 @@ class Opening:
             session = await self._resume(resuming, resume_token, place)
         session_id = resume_token or session.session_id
         if session_id is None:
-            raise rpc.Refused(rpc.Fault("it does not name the session that it made"))
+            raise jsonrpc.Refused("it does not name the session that it made")
         if resume_token is not None:
             self._meanwhile.clear()  # what was said in the session before is told anew, and is known
         for choice in choices(session, self._options.mode, model, self._options.config):
@@ -107,7 +108,7 @@ class Opening:
             )
         try:
             return await self._ask(method, {"sessionId": token, **place}, protocol.Session)
-        except rpc.Refused as error:
+        except jsonrpc.Refused as error:
             raise NotOpened(
                 f"The agent can't go on with this conversation (its session {token}): {self._told(self._why(error))} "
                 "If it is gone for good, `clear` the session to begin a new one."
@@ -117,22 +118,22 @@ class Opening:
         """Send a request and wait for its answer; what else is said meanwhile is for the conversation."""
         self._requests += 1
         number, meanwhile = self._requests, 0
-        self._process.write_line(rpc.request(number, method, params))
+        self._process.write_line(protocol.WRITE.request(number, method, params))
         async for line in self.lines:
             if isinstance(line, Overlong):
-                if rpc.answered(line.head) == number:
-                    raise rpc.Refused(rpc.Fault(troubles.too_long(line.size)))
+                if jsonrpc.answered(line.head) == number:
+                    raise jsonrpc.Refused(troubles.too_long(line.size))
                 continue
             try:
-                message = rpc.read(rpc.mended(line) or line)
-            except rpc.BadLine:
+                message = jsonrpc.read(jsonrpc.mended(line) or line)
+            except jsonrpc.BadLine:
                 message = None  # the conversation remarks on it
             match message:
-                case rpc.Response(id=answered) if answered == number:
+                case jsonrpc.Response(id=answered) if answered == number:
                     return _read(message, kind)
-                case rpc.Call(id=int() | str() as asked):
+                case jsonrpc.Call(id=int() | str() as asked):
                     refusal = f"antiphon does not answer {message.method} before there is a session."
-                    self._process.write_line(rpc.refusal(asked, rpc.METHOD_NOT_FOUND, refusal))
+                    self._process.write_line(protocol.WRITE.refusal(asked, refusal))
                 case _:
                     self._meanwhile.append(line)
                     meanwhile += 1
@@ -143,7 +144,7 @@ class Opening:
                 await self._process.wait()  # its last words come beside the end of its output
         raise NotOpened(self._told(f"The agent ended ({self._process.ending}) before it answered {method}."))
 
-    def _why(self, error: rpc.Refused) -> str:
+    def _why(self, error: jsonrpc.Refused) -> str:
         return troubles.wants_login(error.fault, self._ways_to_log_in) or f"It says: {troubles.told(error.fault)}"
 
     def _told(self, why: str) -> str:
@@ -159,7 +160,7 @@ def _resuming(capabilities: protocol.AgentCapabilities) -> str | None:
     return "session/load" if capabilities.load_session else None
 
 
-def _read(response: rpc.Response, kind: type[msgspec.Struct]) -> Any:
+def _read(response: jsonrpc.Response, kind: type[msgspec.Struct]) -> Any:
     """What was answered; `null` and nothing at all stand for an answer without fields."""
     if response.fault is None and bytes(response.result).strip() == b"null":
         return kind()

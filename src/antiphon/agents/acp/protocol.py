@@ -9,7 +9,10 @@ from typing import Any
 
 import msgspec
 
+from antiphon.agents.jsonrpc import Writer
+
 VERSION = 1
+WRITE = Writer(marked=True)
 
 
 class Wire(msgspec.Struct, rename="camel", frozen=True):

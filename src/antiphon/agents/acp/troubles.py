@@ -3,10 +3,12 @@
 from typing import Any, cast
 
 from antiphon.agents.acp.protocol import AuthMethod
-from antiphon.agents.acp.rpc import AUTHENTICATION_REQUIRED, Fault
+from antiphon.agents.jsonrpc import Fault
 from antiphon.core.session import Problem
 
 DETAIL_MAX = 2_000
+AUTHENTICATION_REQUIRED = -32000
+"""ACP, "Error codes"."""
 INTERNAL = "Internal error"
 """What the libraries of ACP make of an exception whose words they keep in `data`."""
 CUT = {

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from antiphon import __version__
-from antiphon.agents.codex import protocol, rpc
+from antiphon.agents import jsonrpc
+from antiphon.agents.codex import protocol
 from antiphon.agents.codex.conversation import Conversation
 from antiphon.agents.codex.options import BadOptions, CodexOptions
 from antiphon.agents.codex.running import RunningCodex
@@ -105,12 +106,12 @@ class CodexAgent:
             for pause_s in HOME_PAUSES_S:
                 try:
                     return await self._start(options, spec, resume_token)
-                except rpc.Refused as error:
+                except jsonrpc.Refused as error:
                     if HOME_IN_USE not in str(error):
                         raise
                 await asyncio.sleep(pause_s)
             return await self._start(options, spec, resume_token)
-        except (BadOptions, FileNotFoundError, StartFailed, rpc.Refused) as error:
+        except (BadOptions, FileNotFoundError, StartFailed, jsonrpc.Refused) as error:
             raise OpenFailed(str(error)) from error
 
     async def _start(self, options: CodexOptions, spec: AgentSpec, resume_token: str | None) -> RunningCodex:
@@ -127,9 +128,9 @@ class CodexAgent:
         opening = _Opening(process)
         try:
             conversation = await opening.lead(spec, options, resume_token)
-        except rpc.Refused as error:
+        except jsonrpc.Refused as error:
             await process.end(0)
-            raise rpc.Refused(_with_stderr(str(error), process)) from error
+            raise jsonrpc.Refused(_with_stderr(str(error), process)) from error
         except BaseException:
             await process.end(0)
             raise
@@ -154,7 +155,7 @@ class _Opening:
         client = {"name": "antiphon", "title": "antiphon", "version": __version__}
         # `thread/backgroundTerminals/*` belongs to the experimental part of the protocol.
         await self._ask("initialize", {"clientInfo": client, "capabilities": {"experimentalApi": True}})
-        self._process.write_line(rpc.notification("initialized"))
+        self._process.write_line(protocol.WRITE.notification("initialized"))
         wishes = {
             "cwd": spec.cwd,
             "model": spec.model,
@@ -180,8 +181,8 @@ class _Opening:
         origin = {"threadId": thread_id, "lastTurnId": turn_id, "excludeTurns": True}
         try:
             return await self._ask("thread/fork", {**params, **origin}, protocol.ThreadAnswer)
-        except rpc.Refused as error:
-            raise rpc.Refused(
+        except jsonrpc.Refused as error:
+            raise jsonrpc.Refused(
                 f"Codex can't begin where that turn ended (thread {thread_id}, turn {turn_id}): {error}."
             ) from error
 
@@ -190,35 +191,35 @@ class _Opening:
         for _ in range(int(WRITER_PATIENCE_S / WRITER_PAUSE_S)):
             try:
                 return await self._ask("thread/resume", params, protocol.ThreadAnswer)
-            except rpc.Refused as error:
+            except jsonrpc.Refused as error:
                 if "active writer" in str(error):
                     await asyncio.sleep(WRITER_PAUSE_S)
                     continue
-                raise rpc.Refused(
+                raise jsonrpc.Refused(
                     f"Codex can't go on with this conversation (thread {params['threadId']}): {error}. "
                     "If it is gone for good, `clear` the session to begin a new one."
                 ) from error
-        raise rpc.Refused(
+        raise jsonrpc.Refused(
             f"Another process is using this conversation (Codex's thread {params['threadId']}). End it first."
         )
 
     async def _ask(self, method: str, params: dict[str, Any], kind: type[msgspec.Struct] = protocol.Wire) -> Any:
         """Send a request and wait for its answer; what else is said meanwhile is for the conversation."""
         self._requests += 1
-        self._process.write_line(rpc.request(self._requests, method, params))
+        self._process.write_line(protocol.WRITE.request(self._requests, method, params))
         async for line in self.lines:
             if isinstance(line, Overlong):
-                raise rpc.Refused(f"Codex's answer to {method} is over the limit ({line.size} bytes).")
+                raise jsonrpc.Refused(f"Codex's answer to {method} is over the limit ({line.size} bytes).")
             try:
-                message = rpc.read(line)
-            except rpc.BadLine:
+                message = jsonrpc.read(line)
+            except jsonrpc.BadLine:
                 message = None
-            if isinstance(message, rpc.Response) and message.id == self._requests:
+            if isinstance(message, jsonrpc.Response) and message.id == self._requests:
                 return message.read(kind)
             self._meanwhile.append(line)
             if len(self._meanwhile) > MEANWHILE_MAX:
-                raise rpc.Refused(f"Codex says much, but does not answer {method}.")
-        raise rpc.Refused(f"Codex ended ({self._process.ending}) before it answered {method}.")
+                raise jsonrpc.Refused(f"Codex says much, but does not answer {method}.")
+        raise jsonrpc.Refused(f"Codex ended ({self._process.ending}) before it answered {method}.")
 
 
 def _with_stderr(text: str, process: AgentProcess) -> str:

@@ -14,9 +14,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import msgspec
-
-from antiphon.agents.codex import approvals, protocol, rpc, troubles
+from antiphon.agents import jsonrpc
+from antiphon.agents.codex import approvals, protocol, troubles
 from antiphon.agents.codex.approvals import Question
 from antiphon.agents.codex.turn import Turn
 from antiphon.agents.pipes import Overlong
@@ -28,10 +27,9 @@ KEPT_MAX = 2_000
 PAST_MAX = 1_000
 REMARKS_MAX = 100
 REMARKS = frozenset({"warning", "guardianWarning", "configWarning", "deprecationNotice"})
-ANSWER_HEAD = re.compile(r'\s*\{\s*"id"\s*:\s*(\d+)\s*,\s*"(?:result|error)"')
 TURN_HEAD = re.compile(r'"turnId"\s*:\s*"([^"]+)"')
 
-Answered = Callable[[rpc.Response], None]
+Answered = Callable[[jsonrpc.Response], None]
 
 
 class Conversation:
@@ -61,7 +59,7 @@ class Conversation:
         self._turns: dict[str, Turn] = {}
         """The turns that run, by Codex's id: one, save when Codex began another by itself."""
         self._starting: Turn | None = None
-        self._kept: list[rpc.Call] = []
+        self._kept: list[jsonrpc.Call] = []
         self._past: dict[str, None] = {}
         self._spent: protocol.TokenCounts | None = None
         self._remarks: set[str] = set()
@@ -105,7 +103,7 @@ class Conversation:
         for turn in self._turns.values():
             question = turn.questions.pop(request_id, None)
             if question is not None:
-                self.outbox.append(rpc.answer(question.number, question.result(allow, option_id)))
+                self.outbox.append(protocol.WRITE.answer(question.number, question.result(allow, option_id)))
 
     def lose_patience(self, turn_id: str, waited_s: float) -> None:
         """Give up the turn, whose model could not be reached all the while."""
@@ -122,23 +120,24 @@ class Conversation:
             self._receive_head(line)
             return
         try:
-            message = rpc.read(line)
-            if isinstance(message, rpc.Response):
+            message = jsonrpc.read(line)
+            if isinstance(message, jsonrpc.Response):
                 self._hear_answer(message)
             else:
                 self._hear(message)
-        except rpc.BadLine as error:
-            self._remark_bad(error)
+        except jsonrpc.BadLine as error:
+            if (number := jsonrpc.answered(line)) is not None:
+                self._hear_answer(jsonrpc.unread(number, f"Codex's answer can't be read: {error}"))
+            else:
+                self._remark_bad(error)
 
     def _receive_head(self, line: Overlong) -> None:
         """Of a line over the limit only the beginning is known: the turn that it belongs to can't complete any more."""
-        head = line.head.decode(errors="replace")
-        if answer := ANSWER_HEAD.match(head):
-            fault = rpc.Fault(f"Codex's answer of {line.size} bytes is over the limit.")
-            self._hear_answer(rpc.Response(int(answer[1]), msgspec.Raw(b"{}"), fault))
+        if (number := jsonrpc.answered(line.head)) is not None:
+            self._hear_answer(jsonrpc.unread(number, f"Codex's answer of {line.size} bytes is over the limit."))
             return
         self._remark(f"Codex wrote a line of {line.size} bytes, which is over the limit.")
-        named = TURN_HEAD.search(head)
+        named = TURN_HEAD.search(line.head.decode(errors="replace"))
         if named is None:
             turn = self._running or self._starting
         elif named[1] in self._past:
@@ -149,12 +148,12 @@ class Conversation:
             turn.output_lost = True
             self._give_up(turn, troubles.failed(f"Codex wrote a line of {line.size} bytes, which is over the limit."))
 
-    def _hear_answer(self, response: rpc.Response) -> None:
+    def _hear_answer(self, response: jsonrpc.Response) -> None:
         answered = self._awaited.pop(response.id, None)
         if answered is not None:
             answered(response)
 
-    def _hear(self, call: rpc.Call) -> None:
+    def _hear(self, call: jsonrpc.Call) -> None:
         place = call.read(protocol.Place)
         if place.thread_id not in (None, self.thread_id):
             self._hear_elsewhere(call)
@@ -172,7 +171,7 @@ class Conversation:
         if turn is not None:
             self._hear_in_turn(turn, call)
 
-    def _meet(self, codex_id: str, call: rpc.Call) -> Turn | None:
+    def _meet(self, codex_id: str, call: jsonrpc.Call) -> Turn | None:
         """Who an unknown turn is; None when that is not known yet, or when it is over."""
         if codex_id in self._past:
             self._decline(call)
@@ -191,7 +190,7 @@ class Conversation:
         self.said.append(Began(turn_id=turn.turn_id))
         return turn
 
-    def _keep(self, call: rpc.Call) -> None:
+    def _keep(self, call: jsonrpc.Call) -> None:
         self._kept.append(call)
         if len(self._kept) > KEPT_MAX:
             self.broken = "Codex did not say which turn its words belong to."
@@ -209,16 +208,16 @@ class Conversation:
         for call in kept:
             try:
                 self._hear(call)
-            except rpc.BadLine as error:
+            except jsonrpc.BadLine as error:
                 self._remark_bad(error)
 
-    def _accepted(self, turn: Turn, response: rpc.Response) -> None:
+    def _accepted(self, turn: Turn, response: jsonrpc.Response) -> None:
         """The answer to `turn/start`, which may be all that tells the turn's name, or come long after it was known."""
         if turn.codex_id is not None:
             return
         try:
             codex_id = response.read(protocol.TurnAnswer).turn.id
-        except rpc.Refused as error:
+        except jsonrpc.Refused as error:
             self._fail_to_begin(turn, f"Codex refused the message: {error}")
         else:
             self._join(turn, codex_id)
@@ -240,7 +239,7 @@ class Conversation:
 
     # Within a turn
 
-    def _hear_in_turn(self, turn: Turn, call: rpc.Call) -> None:
+    def _hear_in_turn(self, turn: Turn, call: jsonrpc.Call) -> None:
         if not turn.active:
             turn.active = True
             self._send_wishes(turn)
@@ -253,7 +252,7 @@ class Conversation:
         else:
             self._decline(call)
 
-    def _look_at_thread(self, call: rpc.Call) -> None:
+    def _look_at_thread(self, call: jsonrpc.Call) -> None:
         """What a message of a turn tells about the whole thread.
 
         A thread is written to disk with the first message in it; one without can't be resumed.
@@ -291,7 +290,7 @@ class Conversation:
 
     # Outside of a turn
 
-    def _hear_outside(self, call: rpc.Call) -> None:
+    def _hear_outside(self, call: jsonrpc.Call) -> None:
         if call.method in REMARKS:
             remark = call.read(protocol.Remark)
             self._remark(": ".join(filter(None, (remark.message or remark.summary, remark.details))))
@@ -306,7 +305,7 @@ class Conversation:
         else:
             self._hear_elsewhere(call)
 
-    def _hear_elsewhere(self, call: rpc.Call) -> None:
+    def _hear_elsewhere(self, call: jsonrpc.Call) -> None:
         """What comes of a sub-agent's thread is its own affair, but for a question: it asks for the turn that runs."""
         turn = self._running
         if call.id is not None and call.method in approvals.METHODS and turn is not None:
@@ -314,7 +313,7 @@ class Conversation:
         else:
             self._decline(call)
 
-    def _ask_person(self, turn: Turn, number: int | str, call: rpc.Call) -> None:
+    def _ask_person(self, turn: Turn, number: int | str, call: jsonrpc.Call) -> None:
         question = Question(number, call.method, call.read(protocol.Approval))
         if turn.over or not question.answerable:
             self._decline(call)
@@ -330,17 +329,17 @@ class Conversation:
             )
         )
 
-    def _decline(self, call: rpc.Call) -> None:
+    def _decline(self, call: jsonrpc.Call) -> None:
         """Answer, when it is a question, so that Codex never waits for what nobody will say."""
         if call.id is None:
             return
         if call.method in approvals.METHODS:
             question = Question(call.id, call.method, call.read(protocol.Approval))
-            self.outbox.append(rpc.answer(call.id, question.result(allow=False)))
+            self.outbox.append(protocol.WRITE.answer(call.id, question.result(allow=False)))
         else:
-            self.outbox.append(rpc.refusal(call.id, f"antiphon does not answer {call.method}."))
+            self.outbox.append(protocol.WRITE.refusal(call.id, f"antiphon does not answer {call.method}."))
 
-    def _remark_bad(self, error: rpc.BadLine) -> None:
+    def _remark_bad(self, error: jsonrpc.BadLine) -> None:
         self._remark(f"Codex wrote something that is not of its protocol: {error}.")
 
     def _remark(self, text: str) -> None:
@@ -363,7 +362,7 @@ class Conversation:
     def _ask(self, method: str, params: Any, answered: Answered) -> None:
         self._requests += 1
         self._awaited[self._requests] = answered
-        self.outbox.append(rpc.request(self._requests, method, params))
+        self.outbox.append(protocol.WRITE.request(self._requests, method, params))
 
     def _send_wishes(self, turn: Turn) -> None:
         """Send what waited for the turn to be active: until then Codex refuses to interrupt or to steer it."""
@@ -383,7 +382,7 @@ class Conversation:
             self._ask("turn/steer", params, partial(self._steer_answered, turn, message_id))
         turn.unsent_steers.clear()
 
-    def _steer_answered(self, turn: Turn, message_id: str, response: rpc.Response) -> None:
+    def _steer_answered(self, turn: Turn, message_id: str, response: jsonrpc.Response) -> None:
         """Accepting a steer is not taking it: that is told by the message's appearance in the thread."""
         if response.fault is not None and turn.steers.pop(message_id, None) is not None:
             self.said.append(Steered(turn_id=turn.turn_id, message_id=message_id, taken=False))
@@ -396,7 +395,7 @@ class Conversation:
         turn.stopping = True
         self._send_wishes(turn)
 
-    def _stop_answered(self, turn: Turn, response: rpc.Response) -> None:
+    def _stop_answered(self, turn: Turn, response: jsonrpc.Response) -> None:
         """Codex refuses to interrupt only what does not run: then the turn's end has been missed."""
         if response.fault is not None and not turn.over:
             self._end(turn, "interrupted", None)
@@ -407,7 +406,7 @@ class Conversation:
         """Ask something about the shells; after the last answer the turn's end is told."""
         turn.shells_awaited += 1
 
-        def answered_too(response: rpc.Response) -> None:
+        def answered_too(response: jsonrpc.Response) -> None:
             answered(response)
             turn.shells_awaited -= 1
             if not turn.shells_awaited:
@@ -418,11 +417,11 @@ class Conversation:
     def _end_shells(self, turn: Turn, cursor: str | None = None) -> None:
         self._ask_of_shells(turn, "list", {"cursor": cursor}, partial(self._shells_listed, turn))
 
-    def _shells_listed(self, turn: Turn, response: rpc.Response) -> None:
+    def _shells_listed(self, turn: Turn, response: jsonrpc.Response) -> None:
         """End those of this turn; what earlier turns left running on purpose runs on."""
         try:
             listed = response.read(protocol.TerminalsAnswer)
-        except rpc.Refused:
+        except jsonrpc.Refused:
             self._ask_of_shells(turn, "clean", {}, _ignored)
             return
         for terminal in listed.data:
@@ -432,7 +431,7 @@ class Conversation:
             self._end_shells(turn, listed.next_cursor)
 
 
-def _ignored(_: rpc.Response) -> None:
+def _ignored(_: jsonrpc.Response) -> None:
     """That there is an answer is all that matters."""
 
 
@@ -450,13 +449,13 @@ def _input(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
     return items
 
 
-def _opens(turn: Turn, call: rpc.Call) -> bool:
+def _opens(turn: Turn, call: jsonrpc.Call) -> bool:
     """Whether this puts the message into the thread with which the host began the turn."""
     message = _user_message(call)
     return message is not None and message.client_id == turn.turn_id
 
 
-def _user_message(call: rpc.Call) -> protocol.Item | None:
+def _user_message(call: jsonrpc.Call) -> protocol.Item | None:
     """The message of the user that is put into the thread by this, if it is one."""
     if call.method not in ("item/started", "item/completed"):
         return None

@@ -7,6 +7,10 @@ from typing import Any
 
 import msgspec
 
+from antiphon.agents.jsonrpc import Writer
+
+WRITE = Writer(marked=False)
+
 
 class Wire(msgspec.Struct, rename="camel", frozen=True):
     """A part of a message."""

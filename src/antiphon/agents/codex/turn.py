@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from antiphon.agents.codex import protocol, rpc, tools, troubles
+from antiphon.agents import jsonrpc
+from antiphon.agents.codex import protocol, tools, troubles
 from antiphon.agents.codex.approvals import Question
 from antiphon.agents.codex.protocol import Item, TokenCounts
 from antiphon.agents.reply import Reply
@@ -52,7 +53,7 @@ class Turn:
         self._usage: Usage | None = None
         self._spent_before = spent_before
 
-    def hear(self, call: rpc.Call) -> bool:
+    def hear(self, call: jsonrpc.Call) -> bool:
         """Take in what Codex tells about this turn; false when it is nothing that is understood here.
 
         Raises:

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 in lines, as ACP wants it. No I/O here."""
+"""JSON-RPC 2.0 in lines, as programs that are driven through their pipes speak it. No I/O here."""
 
 import re
 from typing import Any
@@ -7,8 +7,7 @@ import msgspec
 
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
-AUTHENTICATION_REQUIRED = -32000
-"""ACP, "Error codes"."""
+"""JSON-RPC 2.0, section 5.1."""
 ANSWER_HEAD = re.compile(rb'^\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d+)\s*,\s*"(?:result|error)"')
 
 
@@ -28,12 +27,12 @@ class Refused(Exception):
     """The agent did not do what was asked of it.
 
     Attributes:
-        fault: What it said.
+        fault: What it said, or what is to be said of it.
     """
 
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
+    def __init__(self, fault: Fault | str) -> None:
+        self.fault = Fault(fault) if isinstance(fault, str) else fault
+        super().__init__(self.fault.message)
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -54,7 +53,7 @@ class Response(msgspec.Struct, frozen=True):
         try:
             return decoded(self.result, kind)
         except BadLine as error:
-            raise Refused(Fault(f"its answer can't be read: {error}")) from error
+            raise Refused(f"its answer can't be read: {error}") from error
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -116,24 +115,39 @@ def answered(line: bytes) -> int | None:
     return int(found[1]) if found else None
 
 
-def request(number: int, method: str, params: Any) -> bytes:
-    """A request of ours."""
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+def unread(number: int, why: str) -> Response:
+    """An answer of which no more is known than the request that it is for."""
+    return Response(number, msgspec.Raw(b"{}"), Fault(why))
 
 
-def notification(method: str, params: Any) -> bytes:
-    """A notification of ours."""
-    return msgspec.json.encode({"jsonrpc": "2.0", "method": method, "params": params})
+class Writer:
+    """Makes our lines.
 
+    Args:
+        marked: Whether a message carries the version, as JSON-RPC 2.0, section 4, wants it; some programs leave it out.
+    """
 
-def answer(number: int | str, result: Any) -> bytes:
-    """The answer to a request of the agent's."""
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": number, "result": result})
+    def __init__(self, *, marked: bool) -> None:
+        self._mark: dict[str, Any] = {"jsonrpc": "2.0"} if marked else {}
 
+    def request(self, number: int, method: str, params: Any) -> bytes:
+        """A request of ours."""
+        return self._line(id=number, method=method, params=params)
 
-def refusal(number: int | str, code: int, message: str) -> bytes:
-    """The answer to a request of the agent's that can't be met. JSON-RPC 2.0, section 5.1."""
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}})
+    def notification(self, method: str, params: Any = None) -> bytes:
+        """A notification of ours; one without parameters has no `params`."""
+        return self._line(method=method, **({} if params is None else {"params": params}))
+
+    def answer(self, number: int | str, result: Any) -> bytes:
+        """The answer to a request of the agent's."""
+        return self._line(id=number, result=result)
+
+    def refusal(self, number: int | str, message: str, code: int = METHOD_NOT_FOUND) -> bytes:
+        """The answer to a request of the agent's that can't be met."""
+        return self._line(id=number, error={"code": code, "message": message})
+
+    def _line(self, **fields: Any) -> bytes:
+        return msgspec.json.encode({**self._mark, **fields})
 
 
 def decoded(raw: msgspec.Raw, kind: type[msgspec.Struct]) -> Any:
