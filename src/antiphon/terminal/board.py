@@ -141,7 +141,9 @@ class BoardScreen(Screen[None]):
         what = f"asks: {question}" if question else session.title or ""
         labels = "  ".join(f"{name}={value}" for name, value in (session.labels or {}).items())
         what = f"{what}  {labels}".strip()
-        cells = (session.ref, session.agent, str(session.queued or ""), ago(session.active_at), what)
+        paused = "paused" if session.paused_at else ""
+        waiting = " ".join(filter(None, (str(session.queued or ""), paused)))
+        cells = (session.ref, session.agent, waiting, ago(session.active_at), what)
         status = Text(session.status, _STYLES.get(session.status, ""))
         return (
             Text("●" if unread else " "),

@@ -119,4 +119,5 @@ class Queue(OptionList):
 
 
 def _line(place: int, one: Waiting) -> Content:
-    return row(f"{place}. [{one.when_busy}] {one.text if one.text is not None else one.message_id}")
+    sender = f"{one.sender}: " if one.sender else ""
+    return row(f"{place}. [{one.when_busy}] {sender}{one.text if one.text is not None else one.message_id}")

@@ -18,7 +18,7 @@ PACE = Pace(reconnect_s=0, retry_s=2)
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 WINDOW, WINDOW_MAX, TURNS_WANTED = 300, 20_000, 10
 SINGLY_MAX = 8
-SETTLE_S, SOON_S, REVIEW_S = 0.15, 1.0, 30.0
+SETTLE_S, SOON_S, REFRESH_S, REVIEW_S = 0.15, 1.0, 15.0, 30.0
 _PIECES = frozenset({"turn.text", "turn.thought"})
 MOVING = ("session.*", "message.*", "queue.*", "permission.*", "turn.started", "turn.ended", "turn.cancel_requested")
 """The types of events after which a session stands otherwise on the board."""
@@ -55,7 +55,6 @@ class SessionReader(_Reader):
     Attributes:
         story: What there is to see. It is another object after a gap, or when more of the past was asked for.
         session: The session as it is; None until it was read.
-        stale: Something has happened since that `refresh` would show.
     """
 
     def __init__(self, client: AsyncClient, ref: str, changed: Changed) -> None:
@@ -63,7 +62,7 @@ class SessionReader(_Reader):
         self._ref, self._window, self._begins = ref, WINDOW, False
         self.story = Story()
         self.session: Session | None = None
-        self.stale = False
+        self._stirred, self._telling = asyncio.Event(), asyncio.Lock()
 
     @property
     def whole(self) -> bool:
@@ -82,20 +81,34 @@ class SessionReader(_Reader):
             except ClientError as error:
                 await self._ill(error)
 
-    async def refresh(self) -> None:
-        """Read the session's state again."""
-        self.stale = False
+    async def stay_fresh(self) -> None:
+        """Read the session's state soon after anything happened, and every now and then, until this is cancelled."""
+        while not self.story.deleted:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REFRESH_S):
+                    await self._stirred.wait()
+            self._stirred.clear()
+            if self.trouble is None:  # else `run` reads the state once the host is there again
+                await self._refresh()
+            await asyncio.sleep(SETTLE_S)
+
+    def stir(self) -> None:
+        """Something was done that changes the session's state."""
+        self._stirred.set()
+
+    async def earlier(self, wanted: int) -> None:
+        """Let the story begin further back, if it has fewer items than are wanted."""
+        async with self._telling:
+            if len(self.story.items) < wanted and not self._begins and self._window < WINDOW_MAX:
+                self._window *= 4
+                with suppress(ClientError):  # `run` tells of it
+                    self.story = await self._told()
+        self._changed()
+
+    async def _refresh(self) -> None:
         with suppress(ClientError):  # `run` meets the same trouble, and tells of it
             self.session = await self._client.session(self._id)
-
-    async def earlier(self) -> None:
-        """Let the story begin further back."""
-        if not self._begins and self._window < WINDOW_MAX:
-            self._window *= 4
-            try:
-                self.story = await self._told()
-            except ClientError:
-                return  # `run` tells of it
+            self._changed()
 
     @property
     def _id(self) -> str:
@@ -114,7 +127,8 @@ class SessionReader(_Reader):
                 if not story.take(event):
                     self.story = Story()
                     return
-                self.stale = self.stale or event.type not in _PIECES
+                if event.type not in _PIECES:
+                    self.stir()
                 self._changed()
 
     async def _told(self) -> Story:

@@ -6,6 +6,7 @@ from typing import Any, cast
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
+from textual.widget import MountError
 from textual.widgets import Footer, Static
 
 from antiphon.cli.exits import told
@@ -20,7 +21,7 @@ from antiphon.terminal.seen import Seen
 from antiphon.terminal.sight import row
 from antiphon.terminal.transcript import Transcript
 
-FRAME_S, REFRESH_S = 0.1, 15.0
+FRAME_S = 0.1
 
 
 class SessionScreen(Screen[None]):
@@ -41,7 +42,7 @@ class SessionScreen(Screen[None]):
         self._reader = SessionReader(client, ref, self._note)
         self._ref, self._mode = ref, mode
         self._editing: str | None = None
-        self._changed = True
+        self._changed, self._drawing, self._left = True, False, False
         self._unsent: tuple[str, str] | None = None
         """The last text that is not known to have been taken, and its key: sent again it is the same message."""
 
@@ -60,20 +61,35 @@ class SessionScreen(Screen[None]):
         self.query_one(Queue).display = False
         self.query_one(Prompt).focus()
         self.run_worker(self._reader.run(), name="reader")
-        self.set_interval(FRAME_S, self._draw)
-        self.set_interval(REFRESH_S, self._reader.refresh)
+        self.run_worker(self._reader.stay_fresh(), name="state")
+        self.set_interval(FRAME_S, self._frame)
 
     def _note(self) -> None:
         self._changed = True
 
+    def _frame(self) -> None:
+        """Have what has come since the last frame drawn, by the screen's own task.
+
+        Never by the timer's: that one is cancelled when the view is left, and who is cancelled while it waits for
+        widgets to be removed cancels the tasks of those widgets, which in Textual ends the app by `CancelledError`.
+        """
+        if self._changed and not self._drawing:
+            self._changed, self._drawing = False, True
+            self.call_next(self._draw)
+
     async def _draw(self) -> None:
         """Show what has come since the last time, however much that is."""
-        if self._reader.stale and self._reader.trouble is None:
-            await self._reader.refresh()
-            self._changed = True
-        if not self._changed:
-            return
-        self._changed = False
+        try:
+            await self._draw_all()
+        except MountError:
+            # Once a view is being left nothing can be added to it any more.
+            there = self.is_attached and self.app.is_running  # pyright: ignore[reportUnknownMemberType]
+            if there and not self._left:
+                raise
+        finally:
+            self._drawing = False
+
+    async def _draw_all(self) -> None:
         reader = self._reader
         trouble = self.query_one("#trouble", Static)
         trouble.update(row(reader.trouble or ""))
@@ -88,7 +104,8 @@ class SessionScreen(Screen[None]):
         session = self._reader.session
         words = [self._ref]
         if session:
-            words = [session.ref, session.title or "", session.status, session.agent, session.model or ""]
+            paused = "queue paused" if session.paused_at else ""
+            words = [session.ref, session.title or "", session.status, paused, session.agent, session.model or ""]
             self._seen.mark(session.id, finished(session))
         self.query_one("#head", Static).update(row("  ".join(filter(None, words)), "bold"))
 
@@ -187,16 +204,16 @@ class SessionScreen(Screen[None]):
         self._mode = modes[(modes.index(self._mode) + 1) % len(modes)]
         self._draw_prompt()
 
-    async def action_earlier(self) -> None:
+    def action_earlier(self) -> None:
         """Show more of the past."""
-        self.query_one(Transcript).want_more()
-        if len(self._reader.story.items) < self.query_one(Transcript).wanted:
-            await self._reader.earlier()
-        self._changed = True
+        transcript = self.query_one(Transcript)
+        transcript.want_more()
+        self.run_worker(self._reader.earlier(transcript.wanted))
 
     def action_leave(self) -> None:
         """Go to the board; whatever runs goes on."""
         self._seen.keep()
+        self._left = True
         self.dismiss()
 
     def _empty(self) -> None:
@@ -211,4 +228,4 @@ class SessionScreen(Screen[None]):
             await deed()
         except ClientError as error:
             self.notify(row(told(error)).plain, severity="error", markup=False)
-        self._reader.stale = True
+        self._reader.stir()

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Literal, Self
 from antiphon.client.documents import Event, Json
 
 ITEMS_MAX = 400
+OWN_NAMES = ("local", "browser")
+"""What the tokens of this machine's command line and of a signed-in page are called: they name nobody."""
 
 
 Kind = Literal["text", "thought", "tool", "steer", "note"]
@@ -17,12 +19,13 @@ Kind = Literal["text", "thought", "tool", "steer", "note"]
 class Part:
     """A piece of a turn. What `text`, `output` and `outcome` say grows while the turn runs."""
 
-    __slots__ = ("input", "kind", "message_id", "name", "outcome", "output", "pieces", "tool_id")
+    __slots__ = ("input", "kind", "message_id", "name", "outcome", "output", "pieces", "sender", "tool_id")
 
     def __init__(self, kind: Kind, text: str = "") -> None:
         self.kind: Kind = kind
         self.pieces = [text] if text else []
         self.tool_id = self.name = self.message_id = ""
+        self.sender: str | None = None
         self.input: Any = None
         self.output: Any = None
         self.outcome: str | None = None
@@ -36,12 +39,12 @@ class Part:
 
 
 class Said:
-    """A message that is being answered, or was."""
+    """A message that is being answered, or was; `sender` names who sent it where somebody is named."""
 
-    __slots__ = ("at", "message_id", "text")
+    __slots__ = ("at", "message_id", "sender", "text")
 
-    def __init__(self, message_id: str, text: str, at: str) -> None:
-        self.message_id, self.text, self.at = message_id, text, at
+    def __init__(self, message_id: str, text: str, at: str, sender: str | None = None) -> None:
+        self.message_id, self.text, self.at, self.sender = message_id, text, at, sender
 
 
 class Run:
@@ -76,10 +79,10 @@ class Note:
 class Waiting:
     """A message in the queue. Its text is None where it was accepted before this story begins."""
 
-    __slots__ = ("at", "message_id", "text", "when_busy")
+    __slots__ = ("at", "message_id", "sender", "text", "when_busy")
 
-    def __init__(self, message_id: str, text: str | None, when_busy: str, at: str) -> None:
-        self.message_id, self.text, self.when_busy, self.at = message_id, text, when_busy, at
+    def __init__(self, message_id: str, text: str | None, when_busy: str, at: str, sender: str | None = None) -> None:
+        self.message_id, self.text, self.when_busy, self.at, self.sender = message_id, text, when_busy, at, sender
 
 
 class Question:
@@ -142,7 +145,8 @@ class Story:
     # Messages
 
     def _accepted(self, event: Event, data: Json) -> None:
-        one = Waiting(event.message_id or "", str(data.get("text", "")), str(data.get("when_busy", "")), event.at)
+        mode, sender = str(data.get("when_busy", "")), _named(data.get("sender"))
+        one = Waiting(event.message_id or "", str(data.get("text", "")), mode, event.at, sender)
         place = data.get("place")
         self.waiting.insert(place if isinstance(place, int) else len(self.waiting), one)
 
@@ -155,8 +159,9 @@ class Story:
         self._leave(event.message_id or "")
 
     def _requeued(self, event: Event, _data: Json) -> None:
-        text = next((said.text for said in self.said() if said.message_id == event.message_id), None)
-        self.waiting.insert(0, Waiting(event.message_id or "", text, "queue", event.at))
+        said = next((said for said in self.said() if said.message_id == event.message_id), None)
+        text, sender = (said.text, said.sender) if said else (None, None)
+        self.waiting.insert(0, Waiting(event.message_id or "", text, "queue", event.at, sender))
 
     def _message_ended(self, event: Event, data: Json) -> None:
         one = self._leave(event.message_id or "")
@@ -177,7 +182,7 @@ class Story:
     def _tell(self, one: Waiting, at: str) -> None:
         if one.message_id not in self._told:
             self._told.add(one.message_id)
-            self.items.append(Said(one.message_id, one.text or "…", at))
+            self.items.append(Said(one.message_id, one.text or "…", at, one.sender))
 
     # Turns
 
@@ -226,7 +231,7 @@ class Story:
     def _steered(self, event: Event, _data: Json) -> None:
         one = self._leave(event.message_id or "")
         part = Part("steer", one.text or "…" if one else "…")
-        part.message_id = event.message_id or ""
+        part.message_id, part.sender = event.message_id or "", one.sender if one else None
         self._told.add(part.message_id)
         self._run(event).parts.append(part)
 
@@ -317,6 +322,11 @@ class Story:
         "session.resumed": _resumed,
         "session.deleted": _deleted,
     }
+
+
+def _named(sender: Any) -> str | None:
+    """Who sent a message, where that names somebody."""
+    return sender if isinstance(sender, str) and sender not in OWN_NAMES else None
 
 
 def _reason(error: Json | None) -> str:

@@ -185,9 +185,15 @@ def _view_of_item(item: Item) -> Widget:
         case Run():
             return RunView(item)
         case Said():
-            return Static(plain(f"{SAYS} {item.text}"), markup=False, classes="said")
+            return _said(item.text, item.sender)
         case Note():
             return Static(row(f"{clock(item.at)[:8]}  {item.text}", "dim"), markup=False, classes="note")
+
+
+def _said(text: str, sender: str | None) -> Widget:
+    """A message, under the name of who sent it where that is known."""
+    named = [row(f"from {sender}", "dim")] if sender else []
+    return Static(Content("\n").join([*named, plain(f"{SAYS} {text}")]), markup=False, classes="said")
 
 
 def _view_of(part: Part) -> Widget:
@@ -197,7 +203,7 @@ def _view_of(part: Part) -> Widget:
         case "thought" | "tool":
             return Fold(part)
         case "steer":
-            return Static(plain(f"{SAYS} {part.text}"), markup=False, classes="said")
+            return _said(part.text, part.sender)
         case "note":
             return Static(row(part.text, "dim"), markup=False, classes="note")
 

@@ -94,15 +94,7 @@ def opened(tmp_path: Path) -> Open:
     async def opening(host: Installation, *, size: tuple[int, int] = SIZE, **settings: Any) -> AsyncGenerator[View]:
         async with await AsyncClient.local(host.data, start=False, pace=PACE) as one:
             app = Terminal(one, Seen("epoch", tmp_path / "seen"), **settings)
-            seen = False
-            try:
-                async with app.run_test(size=size, notifications=True) as pilot:
-                    yield View(app, pilot)
-                    seen = True
-            except asyncio.CancelledError:
-                # Awaiting the app's task once it was shut down can end in that task's own cancellation.
-                current = asyncio.current_task()
-                if not seen or (current and current.cancelling()):
-                    raise
+            async with app.run_test(size=size, notifications=True) as pilot:
+                yield View(app, pilot)
 
     return opening

@@ -1,5 +1,7 @@
 """The session's view, driven by keys against a real host with the echo agent."""
 
+import asyncio
+
 import pytest
 from textual.events import Paste
 
@@ -112,6 +114,40 @@ def accepted_texts(client: Client, key: str, message_id: str) -> list[str]:
     return [event.data.get("text", "") for event in client.journal(key) if event.message_id == message_id]
 
 
+async def test_who_sent_a_message_stands_beside_it_where_somebody_is_named(
+    host: Installation, client: Client, opened: Open
+) -> None:
+    start(client, host, "senders")
+    client.send("senders", "from the bot", sender="[b]ana\x1b[31m")
+    client.send("senders", "from here")
+    client.send("senders", "[[hold senders-go]]", wait_s=0)
+    client.send("senders", "into it", wait_s=0, sender="ben", when_busy="steer")
+    client.send("senders", "it waits", wait_s=0, sender="cy")
+    async with opened(host, ref="senders") as view:
+        await view.shows("from [b]ana\\x1b[31m\n \u203a from the bot", "1. [queue] cy: it waits")
+        await view.shows("from ben\n \u203a into it")
+        assert "local" not in view.text
+        host.release("senders-go")
+        await view.shows("from cy\n \u203a it waits", "echo: it waits")
+
+
+async def test_the_header_says_that_a_queue_is_paused(host: Installation, client: Client, opened: Open) -> None:
+    start(client, host, "paused")
+    async with opened(host, ref="paused") as view:
+        await view.shows("The session begins here")
+        assert "queue paused" not in view.text
+        client.queue_pause("paused")
+        client.send("paused", "it waits", wait_s=0)
+        await view.shows("queue paused", "waiting: 1")
+        await view.pilot.press("ctrl+b")
+        await view.shows("1 paused")
+        client.queue_continue("paused")
+        await view.until(lambda: "1 paused" not in view.text, "the end of the pause on the board")
+    async with opened(host, ref="paused") as view:
+        await view.shows("echo: it waits")
+        assert "queue paused" not in view.text
+
+
 async def test_leaving_the_editing_leaves_the_message_as_it_was(
     host: Installation, client: Client, opened: Open
 ) -> None:
@@ -147,6 +183,38 @@ async def test_what_the_agent_asks_is_answered_in_place(host: Installation, clie
         await view.until(lambda: not view.app.screen.query(Choice), "no question left")
     answers = {asked.question: asked.state for asked in client.permissions(state=None, ref="asks")}
     assert answers == {"May I?": "allowed", "And this?": "denied"}
+
+
+@pytest.mark.parametrize("how", ["closed", "exit", "leave"])
+async def test_a_view_is_left_in_good_order_while_a_question_is_being_taken_away(
+    how: str, host: Installation, client: Client, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    going, gone = asyncio.Event(), asyncio.Event()
+
+    async def held(_choice: Choice, _event: object) -> None:
+        going.set()
+        await gone.wait()
+
+    monkeypatch.setattr(Choice, "on_unmount", held, raising=False)
+    key = f"left-{how}"
+    start(client, host, key)
+    asking = client.send(key, "[[ask May I?]] a", wait_s=0)
+    async with opened(host, ref=key) as view:
+        await view.until(lambda: len(view.app.screen.query(Choice)) == 2, "two answers")
+        view.session.action_decide("allow")
+        async with asyncio.timeout(30):
+            await going.wait()
+        reader = view.session._reader
+        await view.until(lambda: any(run.ended for run in reader.story.items if isinstance(run, Run)), "more to draw")
+        if how == "exit":
+            view.app.exit()
+        if how == "leave":
+            view.session.action_leave()
+        asyncio.get_running_loop().call_later(0.2, gone.set)
+        if how == "leave":
+            await view.shows("antiphon  ", key)
+    assert view.app.return_code == (0 if how == "exit" else None)
+    assert client.wait(asking.id, 30).state == "answered"
 
 
 async def test_what_is_pasted_is_text_and_sends_nothing(host: Installation, client: Client, opened: Open) -> None:
