@@ -11,6 +11,7 @@ from benchmarks.figures import Figure, as_table, write_json
 from benchmarks.scale import start_and_list, waking
 from benchmarks.turns import durable_turns, many_sessions
 from benchmarks.viewers import many_viewers
+from benchmarks.views import opening
 
 BENCHMARKS = {
     "turns": lambda root, quick: [durable_turns(root, quick=quick)],
@@ -19,6 +20,7 @@ BENCHMARKS = {
     "scale": lambda root, quick: start_and_list(root, quick=quick),
     "waking": lambda root, quick: [waking(root, quick=quick)],
     "viewers": lambda root, quick: many_viewers(root, quick=quick),
+    "views": lambda root, quick: opening(root, quick=quick),
     "cli": lambda root, quick: command_line(root, quick=quick),
 }
 

@@ -25,6 +25,12 @@ export interface Message {
   resumed: boolean;
 }
 
+/** The tokens of a signed-in page and of the machine's own command line: they name nobody. */
+const OWN_NAMES = ["browser", "local"];
+
+/** Who sent a message, where that names somebody. */
+export const senderOf = ({ sender }: Message): string | null => (sender && !OWN_NAMES.includes(sender) ? sender : null);
+
 export interface Tool {
   kind: "tool";
   id: string;

@@ -7,7 +7,7 @@ import type { Mode, Receipt, Session } from "../api";
 import type { Conversation, Message } from "../state/conversation";
 import { visible } from "../text";
 import { MODES } from "./modes";
-import { ErrorNote, useWork } from "./parts";
+import { ErrorNote, From, useWork } from "./parts";
 
 interface Props {
   session: Session;
@@ -108,6 +108,7 @@ function Waiting({ id, message, receipt, first, last, busy, onMove, onWithdraw }
             {text.slice(0, 500)}
           </div>
           <div class="queued-foot">
+            {message && <From message={message} />}
             <span>{mode ? MODES[mode].short : ""}</span>
             {message?.steering && <span>handed to the agent</span>}
             {message?.declined && <span>not taken in</span>}

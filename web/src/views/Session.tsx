@@ -227,6 +227,7 @@ function Head({ session, heading }: { session: SessionState; heading: preact.Ref
         <p class="session-meta">
           <span>{visible(session.agent)}</span>
           {session.model && <span>{visible(session.model)}</span>}
+          {session.paused_at && <span class="paused">queue paused</span>}
           {session.title && session.key && <bdi>{visible(session.key)}</bdi>}
           {folder && (
             <span class="folder" title={visible(folder)}>

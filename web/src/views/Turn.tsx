@@ -5,10 +5,11 @@ import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api";
 import type { Event } from "../api";
 import { markdown } from "../markdown";
+import { senderOf } from "../state/conversation";
 import type { Asked, Conversation, Large, Message, Piece, Said, Tool, Turn as TurnState } from "../state/conversation";
 import { between, bytes, clock, duration, full, visible, written } from "../text";
 import { Approval } from "./Approval";
-import { ErrorNote, useWork } from "./parts";
+import { ErrorNote, From, useWork } from "./parts";
 import { Timeline } from "./Timeline";
 
 /** Longer texts are shown plainly, and in part until somebody wants all of it. */
@@ -58,7 +59,7 @@ export const Turn = memo(
 
 export function Bubble({ message, apart }: { message: Message | undefined; apart?: boolean }) {
   if (!message) return <div class="bubble unknown">A message from earlier</div>;
-  const named = message.sender === "browser" || message.sender === "local" ? null : message.sender;
+  const named = senderOf(message);
   return (
     <div class={apart ? "bubble apart" : "bubble"} data-message={message.id}>
       <h2 class="hidden">Message{named ? ` from ${visible(named)}` : ""}</h2>
@@ -77,7 +78,7 @@ export function Bubble({ message, apart }: { message: Message | undefined; apart
       {apart && <p class="apart-state">{message.state === "withdrawn" ? "Withdrawn before it ran" : visible(message.state)}</p>}
       {message.error && <p class="apart-state">{visible(message.error.detail)}</p>}
       <p class="bubble-foot">
-        {named && <bdi>{visible(named)} </bdi>}
+        <From message={message} />{" "}
         <time dateTime={message.at} title={full(message.at)}>
           {clock(message.at)}
         </time>

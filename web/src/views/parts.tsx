@@ -4,6 +4,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Status } from "../api";
 import { Problem } from "../api";
+import { senderOf } from "../state/conversation";
+import type { Message } from "../state/conversation";
 import { visible } from "../text";
 
 export const STATUS_WORDS: Record<Status, string> = {
@@ -60,6 +62,16 @@ const shapes: Record<Status, ComponentChildren> = {
   dormant: <path d="M12.5 9.8A5.3 5.3 0 1 1 6.6 3a4.3 4.3 0 0 0 5.9 6.8z" class="line" />,
   stopped: <rect x="4" y="4" width="8" height="8" rx="1.5" class="line" />,
 };
+
+/** Who sent a message, where somebody is named. */
+export function From({ message }: { message: Message }) {
+  const sender = senderOf(message);
+  return sender ? (
+    <span class="from">
+      from <bdi>{visible(sender)}</bdi>
+    </span>
+  ) : null;
+}
 
 /** What went wrong, in words, with what may be done about it. */
 export function ErrorNote({ problem, children }: { problem: Problem; children?: ComponentChildren }) {
