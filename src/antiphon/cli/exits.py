@@ -14,7 +14,7 @@ from antiphon.client.errors import (
     Refused,
 )
 
-DONE, FAILED, USAGE, REFUSED, UNKNOWN, NO_HOST, WAIT_ENDED, CANCELLED, FORBIDDEN = range(9)
+DONE, FAILED, USAGE, REFUSED, UNKNOWN, NO_HOST, WAIT_ENDED, CANCELLED, FORBIDDEN, UNTRIED = range(10)
 INTERRUPTED = 130  # 128 + SIGINT
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -47,6 +47,7 @@ _ADVICE = {
     "webhook_not_found": "`antiphon webhook list` shows what there is.",
     "delivery_not_found": "`antiphon webhook deliveries` shows what there is.",
     "schedule_not_found": "`antiphon schedule list` shows what there is.",
+    "host_not_found": "`antiphon host list` shows what there is.",
     "token_not_found": "`antiphon token list` shows what there is.",
     "unauthorized": "Set ANTIPHON_TOKEN, or pass --token, to a token of this host.",
     "forbidden": "This takes a token of scope full: `antiphon token create`.",

@@ -27,6 +27,7 @@ GROUPS = (
     Group("webhook", "Who is told when messages and sessions end."),
     Group("schedule", "Messages that are sent again and again."),
     Group("agent", "The agents that the host can run."),
+    Group("host", "The hosts that share a store, and which of them own sessions."),
     Group("store", "Where sessions are kept, as a whole."),
     Group("token", "Tokens for other clients."),
 )
@@ -58,6 +59,7 @@ EXIT_CODES = (
     (6, "the wait ended first; the turn goes on; the receipt's id is printed on stderr"),
     (7, "cancelled, interrupted or withdrawn"),
     (8, "not allowed (token, scope)"),
+    (9, "agent check --fault-lab: nothing can be said about this agent, as it says nothing on demand"),
 )
 
 COMMANDS = (
@@ -438,13 +440,36 @@ Returns once its agent has stopped. A turn that answers other messages, too, goe
         about="""\
 With NAME the host runs one real turn with it, in a session that is deleted afterwards; the exit code is 1 when it can't
 run or does not answer. With --loopback, two turns of which the second knows the first, a cancel and a resume must go
-right, and nothing may be left running. --fault-lab needs `pip install 'antiphon[testing]'`; NAME may be an adapter of
-yours, as module:class. Both run the agent as this machine's configuration has it, without the host.""",
+right, and nothing may be left running. --fault-lab needs `pip install 'antiphon[testing]'`, and takes minutes with a
+large program; the exit code is 9 for an agent whose answers can't be known beforehand, such as `local`. NAME may be an
+adapter of yours, as module:class. Both run the agent as this machine's configuration has it, without the host.""",
         examples=(
             "antiphon agent check codex",
             "antiphon agent check codex --loopback",
             "antiphon agent check --fault-lab my_agent:MyAgent",
         ),
+    ),
+    Command(
+        ("host", "list"),
+        "List the hosts that share the store, and how many sessions each owns.",
+        "hosts:list_",
+        about="A host that was here within the last day is listed as `away`.",
+        examples=("antiphon host list", "antiphon host list --json"),
+    ),
+    Command(
+        ("host", "drain"),
+        "Have others take over all sessions of a host.",
+        "hosts:drain",
+        (Argument("NAME", "The host, from `antiphon host list`.", completes="host"),),
+        (
+            Option("--undo", "Let it own sessions again.", kind="flag"),
+            Option("--no-wait", "Don't wait until it owns none any more.", kind="flag"),
+            Option("--timeout", "Stop waiting after so long. Default: 300. Exit code 6.", "SECONDS", "seconds"),
+        ),
+        about="""\
+A session is handed over as soon as no turn runs in it. The host goes on answering requests, and takes no session up
+until --undo, also after a restart. Sessions that a label `host` binds to it wait until then.""",
+        examples=("antiphon host drain alpha", "antiphon host drain alpha --undo"),
     ),
     Command(
         ("status",),

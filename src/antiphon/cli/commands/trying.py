@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon.cli.context import Context
-from antiphon.cli.exits import DONE, FAILED, UNKNOWN
+from antiphon.cli.exits import DONE, FAILED, UNKNOWN, UNTRIED
 from antiphon.cli.garbage import collect_as_usual
 from antiphon.cli.grammar import Given
 from antiphon.cli.output import in_a_row
@@ -31,7 +31,7 @@ def loopback(context: Context, given: Given, name: str) -> int:
 def fault_lab(context: Context, given: Given, name: str) -> int:
     """The contract suite of agents, with this one."""
 
-    def check(table: Any, told: Told) -> bool:
+    def check(table: Any, told: Told) -> bool | None:
         testing = import_module("antiphon.testing.agent_check.fault_lab")
         return testing.check(name, table.adapter, table.options, told)
 
@@ -44,8 +44,8 @@ def fault_lab(context: Context, given: Given, name: str) -> int:
         return FAILED
 
 
-def _try(context: Context, given: Given, name: str, check: Callable[[Any, Told], bool]) -> int:
-    """Try an agent out and print what came of each step, as it comes."""
+def _try(context: Context, given: Given, name: str, check: Callable[[Any, Told], bool | None]) -> int:
+    """Try an agent out and print what came of each step, as it comes. `check` answers None where it can't be tried."""
     configured = import_module("antiphon.configured")
     table = _table(context, given, name)
     if table is None:
@@ -69,7 +69,7 @@ def _try(context: Context, given: Given, name: str, check: Callable[[Any, Told],
         context.out.document({"agent": name, "ok": fine, "steps": steps})
     else:
         context.out.note(_summary(name, steps, fine=fine))
-    return DONE if fine else FAILED
+    return UNTRIED if fine is None else DONE if fine else FAILED
 
 
 def _print(context: Context, outcome: Any) -> None:
@@ -79,7 +79,9 @@ def _print(context: Context, outcome: Any) -> None:
         context.out.line("".join(f"         {line}\n" for line in outcome.detail.splitlines()).rstrip("\n"))
 
 
-def _summary(name: str, steps: Sequence[dict[str, str]], *, fine: bool) -> str:
+def _summary(name: str, steps: Sequence[dict[str, str]], *, fine: bool | None) -> str:
+    if fine is None:
+        return f"{name} was not tried, so nothing is known about it."
     count = Counter(step["state"] for step in steps)
     what = ", ".join(f"{count[state]} {state}" for state in ("ok", "failed", "skipped") if count[state])
     return f"{name}: {what}." if fine else f"{name} is not right: {what}."

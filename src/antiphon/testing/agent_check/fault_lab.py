@@ -18,12 +18,18 @@ CONTRACT = "antiphon.testing.agent_contract"
 SETTINGS = "[pytest]\nanyio_mode = auto\n"
 STATES = {"passed": "ok", "failed": "failed", "skipped": "skipped"}
 DETAIL_MAX = 4_000
+SPEECHLESS = (
+    "The suite looks in every answer for the word that it asked for, and this agent can't be made to say one: "
+    "what its model says can't be known. Try it with `antiphon agent check --loopback`."
+)
 NOWHERE = "http://127.0.0.1:9"
 """The address of a model, where it only matters that there is one."""
 
 
-def check(name: str, adapter: str, options: Mapping[str, Any], told: Callable[[Outcome], object]) -> bool:
+def check(name: str, adapter: str, options: Mapping[str, Any], told: Callable[[Outcome], object]) -> bool | None:
     """Put an agent through the suite. `told` hears of each test as it ends; the answer is whether none failed.
+
+    It is None for an agent that can't be made to say anything in particular: almost every test looks for a word.
 
     Raises:
         UnknownAdapter: There is no such adapter, or it does not take the options.
@@ -34,6 +40,9 @@ def check(name: str, adapter: str, options: Mapping[str, Any], told: Callable[[O
         if missing is not None:
             told(Outcome("installed", "failed", missing))
             return False
+        if not pointed.answers:
+            told(Outcome("says what it is asked to say", "skipped", SPEECHLESS))
+            return None
         settings = Path(directory, "pytest.ini")
         settings.write_text(SETTINGS)
         places = [f"--rootdir={directory}", f"--basetemp={directory}/tests", "-c", str(settings)]
