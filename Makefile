@@ -9,7 +9,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 SECONDS ?= 60
 SEED ?= 1
 
-.PHONY: help demo test setup lint types bench torture endure fuzz simulate mutants docs lock page wheel clean
+.PHONY: help demo test setup lint types bench torture chaos endure fuzz simulate mutants docs lock page wheel clean
 .NOTPARALLEL:
 
 help: ## show this list
@@ -40,6 +40,9 @@ bench: setup ## measure, as ratios against floors; a table, and build/bench.json
 
 torture: setup ## kill a loaded host over and over, then look for what was lost (SECONDS=60 SEED=1)
 	@$(BIN)/python -m antiphon.testing.torture --seconds $(SECONDS) --seed $(SEED)
+
+chaos: setup ## three hosts over one PostgreSQL, with hosts, lines and database failing under load (SECONDS=60 SEED=1)
+	@$(BIN)/python -m antiphon.testing.chaos --seconds $(SECONDS) --seed $(SEED)
 
 endure: setup ## keep many sessions over five real agents busy, then look for what was lost or left (SECONDS=60 SESSIONS=200)
 	@$(BIN)/python -m antiphon.testing.endurance --seconds $(SECONDS) --sessions $(or $(SESSIONS),200)

@@ -11,6 +11,8 @@ import msgspec
 
 from antiphon.core.events import Entry
 from antiphon.core.evolve import fold
+from antiphon.core.session import Session
+from antiphon.core.table import ImpossibleEvent
 from antiphon.ports.store import SessionQuery, Store
 from antiphon.testing.journal import BrokenPromise, Journal
 from antiphon.testing.torture.onlookers import print_of
@@ -52,8 +54,7 @@ async def read_store(store: Store, findings: list[str]) -> Kept:
         page = await store.sessions(SessionQuery(), cursor=cursor, limit=100)
         for session in page.items:
             entries = [entry async for entry in _entries(store, session.id)]
-            if fold(None, entries) != session:
-                findings.append(f"{session.id}: its snapshot is not the fold of its journal")
+            findings += _unlike(session, entries)
             _audit(kept, session.id, entries, findings)
             kept.labels[session.key or session.id] = session.labels
             plain = [msgspec.to_builtins(entry) for entry in entries]
@@ -61,6 +62,14 @@ async def read_store(store: Store, findings: list[str]) -> Kept:
         cursor = page.next_cursor
         if cursor is None:
             return kept
+
+
+def _unlike(session: Session, entries: list[Entry]) -> Iterator[str]:
+    try:
+        if fold(None, entries) != session:
+            yield f"{session.id}: its snapshot is not the fold of its journal"
+    except ImpossibleEvent as impossible:
+        yield f"{session.id}: {impossible}"
 
 
 async def _entries(store: Store, session_id: str) -> AsyncIterator[Entry]:
