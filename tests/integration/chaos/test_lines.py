@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Self
 
 import pytest
 
@@ -34,7 +35,7 @@ class Caller:
     def __init__(self, way: Way) -> None:
         self._way = way
 
-    async def __aenter__(self) -> "Caller":
+    async def __aenter__(self) -> Self:
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._way.line.port)
         return self
 

@@ -127,7 +127,7 @@ class Database:
         async with self.lock:
             admin = await self.connect()
             try:
-                found = await admin.fetch("SELECT pid FROM pg_stat_activity WHERE application_name = 'antiphon'")
+                found = await admin.fetch("SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'antiphon%'")
                 pids = sorted(row["pid"] for row in found)
                 chosen = chance.sample(pids, min(most, len(pids)))
                 await admin.fetch("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", chosen)
