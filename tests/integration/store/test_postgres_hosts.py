@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import asyncpg
 import pytest
@@ -55,6 +55,26 @@ async def terminate(real_postgres: RealPostgres, of: str) -> None:
     )
     assert ended
     await connection.close()
+
+
+@asynccontextmanager
+async def cut_off(store: PostgresStore) -> AsyncIterator[None]:
+    """The store's standing connection is lost, and can't come back before the end of the block."""
+    standing = store._standing  # pyright: ignore[reportPrivateUsage]
+    connect, back = standing._connect, asyncio.Event()  # pyright: ignore[reportPrivateUsage]
+
+    async def later() -> object:
+        await back.wait()
+        return await connect()
+
+    standing._connect = later  # pyright: ignore[reportPrivateUsage]
+    standing._drop()  # pyright: ignore[reportPrivateUsage]
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield
+    finally:
+        back.set()
+        standing._connect = connect  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_session_has_one_owner_and_the_next_one_fences_the_last(
@@ -147,11 +167,8 @@ async def test_a_claim_that_was_taken_meanwhile_is_not_taken_up_again(
     draft = Draft("ses_1")
     await one.commit(draft.create())
     old = await one.claim("ses_1", "one")
-    standing = one._standing  # pyright: ignore[reportPrivateUsage]
-    async with standing._use:  # pyright: ignore[reportPrivateUsage]  # it can't come back while two claims
-        standing._drop()  # pyright: ignore[reportPrivateUsage]
-        async with asyncio.timeout(PATIENCE_S):
-            fence = await claimed(two, "ses_1")
+    async with cut_off(one):
+        fence = await claimed(two, "ses_1")
     with pytest.raises(Fenced):
         await one.commit(draft.log(fence=old))
     assert await one.claim("ses_1", "one") is None
@@ -278,9 +295,7 @@ async def test_what_a_dead_listener_missed_is_read_from_the_feed(
     await one.commit(draft.create())
     async with asyncio.timeout(PATIENCE_S):
         await first
-    standing = two._standing  # pyright: ignore[reportPrivateUsage]
-    async with standing._use:  # pyright: ignore[reportPrivateUsage]  # it can't come back meanwhile
-        standing._drop()  # pyright: ignore[reportPrivateUsage]
+    async with cut_off(two):
         await one.commit(draft.log())
         missed = Draft("ses_2")
         await one.commit(missed.create())

@@ -22,7 +22,8 @@ LATE_S = 3.0
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))"
 _OTHERS = """
 SELECT count(*), min(host(client_addr)) FROM pg_stat_activity
-WHERE datname = current_database() AND application_name = 'antiphon' AND pid <> pg_backend_pid()"""
+WHERE datname = current_database() AND application_name LIKE 'antiphon%'
+    AND application_name <> 'antiphon store copy' AND pid <> pg_backend_pid()"""
 
 
 @asynccontextmanager

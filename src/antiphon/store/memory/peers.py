@@ -78,12 +78,13 @@ class MemoryPeers:
         steady_s = company.monotonic() - since if since is not None else None
         if steady_s is None or steady_s >= LEASE_S:
             company.end_silent()
-        if steady_s is not None and steady_s < SETTLING_S:
-            return ()
+        settling = steady_s is not None and steady_s < SETTLING_S
         missed = [
             kept
             for kept in company.data.kept.values()
-            if kept.session.unsettled and company.is_missed(kept.owner) and _is_free_for(kept, name)
+            if kept.session.unsettled
+            and (company.is_missed(kept.owner) and not (settling and kept.owner in company.hosts))
+            and _is_free_for(kept, name)
         ]
         missed.sort(key=lambda kept: kept.activity)
         return [kept.session.id for kept in missed[:limit]]

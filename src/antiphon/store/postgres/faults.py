@@ -26,6 +26,7 @@ _SAID: tuple[tuple[type[BaseException], str], ...] = (
     (asyncpg.PostgresConnectionError, "The connection to the database was lost"),
     (asyncpg.OperatorInterventionError, "The database is stopping"),
     (asyncpg.PostgresError, "The database failed"),
+    (asyncpg.TargetServerAttributeNotMatched, "None of the database's servers takes writes just now"),
     (TimeoutError, "The database did not answer in time"),
     (OSError, "The database can't be reached"),
     (asyncpg.InterfaceError, "The connection to the database was lost"),
@@ -57,3 +58,8 @@ def is_certain(error: BaseException) -> bool:
     """
     uncertain = (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError)
     return isinstance(error, asyncpg.PostgresError) and not isinstance(error, uncertain)
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether it is the trouble of one statement only, and the connection is as good as before."""
+    return is_certain(error) and not isinstance(error, asyncpg.ReadOnlySQLTransactionError)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from antiphon.core.errors import StoreUnavailable
 from antiphon.ports.store import Notice
 
 PAYLOAD_BYTES = 7000
@@ -80,6 +81,48 @@ class Inbox:
         waiting, self._waiting = self._waiting, {}
         self.ready.clear()
         return [Notice(session_id=session_id, sequence=sequence) for session_id, sequence in waiting.items()]
+
+
+LATE_PAUSES_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+class Lookout:
+    """Waits for commits that the feed holds back while an older transaction runs.
+
+    Who is woken by a commit may find nothing in the feed yet, and nothing would wake him when the older transaction
+    has ended. So what somebody looked for in vain is told once more when the feed has it.
+    """
+
+    def __init__(self, settled_before: Callable[[], Awaitable[int]], tell: Callable[[Notice], None]) -> None:
+        """Args:
+        settled_before: Before which transaction all have ended.
+        tell: Told what the feed has now.
+        """
+        self._settled_before = settled_before
+        self._tell = tell
+        self._expected: dict[int, Notice] = {}
+        self._ready = asyncio.Event()
+
+    def expect(self, xid: int, notice: Notice) -> None:
+        """Have it told when the feed holds what this transaction wrote."""
+        self._expected[xid] = notice
+        self._ready.set()
+
+    async def watch(self) -> None:
+        """Look, for ever."""
+        while True:
+            await self._ready.wait()
+            attempt = 0
+            while self._expected:
+                await asyncio.sleep(LATE_PAUSES_S[min(attempt, len(LATE_PAUSES_S) - 1)])
+                attempt += 1
+                try:
+                    before = await self._settled_before()
+                except StoreUnavailable:  # the next look makes it good
+                    continue
+                for xid in [xid for xid in self._expected if xid < before]:
+                    self._tell(self._expected.pop(xid))
+            self._ready.clear()
 
 
 class Known:

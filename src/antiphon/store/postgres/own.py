@@ -1,8 +1,8 @@
-"""The statements that are PostgreSQL's own: a commit in one round trip, claims, and the feed of several writers."""
+"""The statements that are PostgreSQL's own: a commit in one round trip, and the feed of several writers."""
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from antiphon.ports.store import KEYS_MAX, FeedEntry, Fenced, KeyTaken, Notice, SequenceMoved
 from antiphon.store.identity import Identity
@@ -135,25 +135,9 @@ def refusal(write: Write) -> Command[SequenceMoved | KeyTaken | Fenced]:
     return Fenced(write.session_id) if fenced else SequenceMoved(write.session_id)
 
 
-# Claims: on the one connection whose advisory locks they are.
-
-_LOCK = "hashtextextended($1, 0)"
-TRY_LOCK = f"SELECT pg_try_advisory_lock({_LOCK})"
-LOCK = f"SELECT pg_advisory_lock({_LOCK})"
-UNLOCK = f"SELECT pg_advisory_unlock({_LOCK})"
-NEW_FENCE = """
-WITH newest AS (SELECT nextval('fences') AS fence),
-owned AS (UPDATE sessions SET fence = newest.fence, owner = $2 FROM newest WHERE id = $1 AND deleted_at IS NULL)
-SELECT fence FROM newest"""
-UNLOCK_ALL = "SELECT pg_advisory_unlock_all()"
-DISOWN_ALL = "UPDATE sessions SET owner = NULL WHERE owner = $1"
-DISOWN = "UPDATE sessions SET owner = NULL WHERE id = $1 AND fence = $2"
-FENCE = "SELECT fence FROM sessions WHERE id = $1"
-
-
 def purge_alone(lock: str, limit: int) -> Command[int]:
     """Purge while no other host does: they would wait for each other's rows, in any order."""
-    yield f"SELECT pg_advisory_xact_lock({_LOCK})", (lock,)
+    yield "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (lock,)
     return (yield from purge(limit))
 
 
@@ -174,8 +158,26 @@ _PAST = 2**63 - 1
 """A position beyond any in a transaction."""
 
 
-def feed(identity: Identity, *, after: str, limit: int, damage: rows.Damage) -> Command[Sequence[FeedEntry]]:
-    """A page of the feed, of readable entries: an unreadable one is counted, and passed over."""
+class Late(NamedTuple):
+    """A commit that the feed does not tell yet, because an older transaction still runs."""
+
+    xid: int
+    notice: Notice
+
+
+_LATE = f"""
+    SELECT f.xid::text, s.id, f.last FROM feed f JOIN sessions s ON s.number = f.session AND s.deleted_at IS NULL
+    WHERE (f.xid, f.position) > ($1::text::xid8, $2::bigint) AND NOT {_SETTLED}
+    ORDER BY f.xid, f.position LIMIT 1"""
+
+
+def feed(
+    identity: Identity, *, after: str, limit: int, damage: rows.Damage
+) -> Command[tuple[Sequence[FeedEntry], Late | None]]:
+    """A page of the feed, of readable entries: an unreadable one is counted, and passed over.
+
+    Where the page is empty there may be a commit that is late: the first that is not told yet.
+    """
     xid, position, offset = _parsed(identity.own(after))
     newest = yield "SELECT pg_snapshot_xmax(pg_current_snapshot())::text", ()
     if int(xid) >= int(newest[0][0]):
@@ -184,19 +186,25 @@ def feed(identity: Identity, *, after: str, limit: int, damage: rows.Damage) -> 
     while not found:
         sizes = yield _SIZES, (xid, position, offset, limit)
         if not sizes:
-            break
+            late = yield _LATE, (xid, position)
+            return (), next((Late(int(row[0]), Notice(session_id=row[1], sequence=row[2])) for row in late), None)
         for row in (yield _ENTRIES, (xid, position, offset, fitting(sizes))):
             xid, position, offset = row[-3:]
             entry = damage.listed("event", row[0], rows.entry, *row[:-3])
             if entry is not None:
                 found.append(FeedEntry(position=identity.told(f"{xid}.{position}.{offset}"), entry=entry))
-    return found
+    return found, None
+
+
+def settled_before() -> Command[int]:
+    """Every transaction before this one has ended."""
+    found = yield "SELECT pg_snapshot_xmin(pg_current_snapshot())::text", ()
+    return int(found[0][0])
 
 
 def feed_end() -> Command[str]:
     """The position before every transaction that still runs. What committed while an older one runs comes after it."""
-    found = yield "SELECT pg_snapshot_xmin(pg_current_snapshot())::text", ()
-    return f"{int(found[0][0]) - 1}.{_PAST}.{_PAST}"
+    return f"{(yield from settled_before()) - 1}.{_PAST}.{_PAST}"
 
 
 def moved(after: str | None) -> Command[tuple[list[Notice], str]]:

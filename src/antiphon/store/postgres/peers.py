@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from antiphon.ports.peers import GRACE_S, HOST_LABEL, LEASE_S, SETTLING_S, Bulletin, Peer
+from antiphon.store.postgres.driver import CLAIMS_NAME, HOST_NAME
 from antiphon.store.sql import rows
 from antiphon.store.sql.statements import Command
 
@@ -14,6 +15,7 @@ from antiphon.store.sql.statements import Command
 _log = logging.getLogger("antiphon.store")
 Run = Callable[[Command[Any]], Awaitable[Any]]
 
+TIDY_S = 3600.0
 _MS = "(extract(epoch FROM {}) * 1000)::bigint"
 _NOW = "clock_timestamp()"
 _DAY = f"{_NOW} - interval '1 day'"
@@ -79,18 +81,15 @@ def _peer(row: Sequence[Any]) -> Peer:
     )
 
 
-def _absent(name: str) -> Peer:
-    """A name that is drained, of a host that is not there."""
-    bulletin = Bulletin(name=name, url="", version="")
-    return Peer(id="", bulletin=bulletin, started_at=0, seen_at=0, living=False, sessions=0, drained=True)
+_ABSENT = """
+SELECT '', d.name, '', '', 0, 0, false, 0, 0, false, 0, true
+FROM drained d WHERE NOT EXISTS (SELECT FROM there WHERE there.name = d.name)"""
+"""Names that are drained, of hosts that are not there."""
+_HOSTS = f"WITH there AS MATERIALIZED ({_PEER} WHERE h.seen_at > {_DAY} OR {_HELD}) TABLE there UNION ALL {_ABSENT}"
 
 
 def _hosts(prefix: str) -> Command[list[Peer]]:
-    found = yield f"{_PEER} WHERE h.seen_at > {_DAY} OR {_HELD}", (prefix,)
-    peers = [_peer(row) for row in found]
-    drained = yield "SELECT name FROM drained", ()
-    names = {peer.name for peer in peers}
-    peers += [_absent(name) for (name,) in drained if name not in names]
+    peers = [_peer(row) for row in (yield _HOSTS, (prefix,))]
     return sorted(peers, key=lambda peer: (peer.name, peer.started_at, peer.id))
 
 
@@ -116,8 +115,11 @@ def _drain(name: str, *, drained: bool) -> Command[bool]:
     return bool((yield _DRAIN, (name,)))
 
 
+_YOUNG = f"{_NOW} < pg_postmaster_start_time() + make_interval(secs => {SETTLING_S})"
+
+
 def _looked(prefix: str) -> Command[list[Sequence[Any]]]:
-    return (yield f"SELECT h.id, {_HELD}, {_FRESH} FROM hosts h", (prefix,))
+    return (yield f"SELECT h.id, {_HELD}, {_FRESH}, {_YOUNG} FROM hosts h", (prefix,))
 
 
 _OWNERS = """
@@ -146,15 +148,35 @@ def _abandoned(kept: Sequence[str], name: str, limit: int) -> Command[list[str]]
     return [id for id, _ in found]
 
 
-_END = """
-SELECT pg_terminate_backend(pid) FROM pg_locks
-WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock'
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) = hashtextextended($1, 0)"""
+_END = f"""
+WITH holder AS (
+    SELECT a.pid, a.application_name AS name FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+    WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock' AND objsubid = 1
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND (classid::bigint << 32 | objid::bigint) = hashtextextended($1, 0))
+SELECT pg_terminate_backend(pid) FROM (
+    SELECT pid FROM holder UNION
+    SELECT a.pid FROM pg_stat_activity a JOIN holder
+        ON a.application_name = replace(holder.name, '{CLAIMS_NAME} ', '{HOST_NAME} ')) AS doomed"""
+"""Ends the connection that holds a lock, and the others of the same store: one may be amid a transaction."""
+_GONE = f"""
+DELETE FROM hosts WHERE id IN (
+    SELECT id FROM hosts h WHERE h.seen_at <= {_DAY} AND NOT {_HELD} FOR UPDATE SKIP LOCKED)
+RETURNING id"""
+_DISOWN = """
+UPDATE sessions SET owner = NULL WHERE number IN (
+    SELECT number FROM sessions WHERE owner = ANY($1) FOR NO KEY UPDATE SKIP LOCKED)"""
 
 
 def _end(lock: str) -> Command[bool]:
     return bool((yield _END, (lock,)))
+
+
+def _tidy(prefix: str) -> Command[None]:
+    """Forget hosts that have not been here for a day."""
+    gone = yield _GONE, (prefix,)
+    if gone:
+        yield _DISOWN, ([id for (id,) in gone],)
 
 
 class PostgresPeers:
@@ -166,7 +188,6 @@ class PostgresPeers:
         schema: str,
         *,
         read: Run,
-        look: Run,
         write: Run,
         bounded: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]],
         monotonic: Callable[[], float],
@@ -177,7 +198,6 @@ class PostgresPeers:
             standing: Where the claims are.
             schema: The schema's name, which is part of every lock's.
             read: Runs a command of one statement.
-            look: Runs a command of several statements on one state of the store.
             write: Runs a command that writes.
             bounded: Does something on the standing connection within the store's time limit.
             monotonic: Seconds that never go back.
@@ -185,20 +205,24 @@ class PostgresPeers:
         self._standing = standing
         self._prefix = lock_prefix(schema)
         self._read = read
-        self._look = look
         self._write = write
         self._bounded = bounded
         self._monotonic = monotonic
         self._gone: dict[str, float] = {}
+        self._tidied: float | None = None
 
     async def announce(self, host: str, bulletin: Bulletin) -> None:
         await self._bounded(partial(self._standing.announce, host, bulletin))
+        now = self._monotonic()
+        if self._tidied is None or now - self._tidied > TIDY_S:
+            self._tidied = now
+            await self._write(_tidy(self._prefix))
 
     async def leave(self, host: str) -> None:
         await self._bounded(partial(self._standing.leave, host))
 
     async def hosts(self) -> Sequence[Peer]:
-        return await self._look(_hosts(self._prefix))
+        return await self._read(_hosts(self._prefix))
 
     async def owner(self, session_id: str) -> Peer | None:
         return await self._read(_owner(self._prefix, session_id))
@@ -207,29 +231,25 @@ class PostgresPeers:
         return await self._write(_drain(name, drained=drained))
 
     async def abandoned(self, name: str, limit: int) -> Sequence[str]:
-        kept = await self._kept()
-        return [] if self._steady_s() < SETTLING_S else await self._read(_abandoned(kept, name, limit))
+        return await self._read(_abandoned(await self._kept(), name, limit))
+
+    async def _kept(self) -> list[str]:
+        """The hosts whose sessions nobody may take up. Those that are silent have their connections ended."""
+        found = await self._read(_looked(self._prefix))
+        now, steady_s = self._monotonic(), self._steady_s()
+        self._gone = {id: self._gone.get(id, now) for id, held, _, _ in found if not held}
+        if steady_s >= LEASE_S:
+            for id in [id for id, held, fresh, _ in found if held and not fresh]:
+                await self._end(id)
+        settling = steady_s < SETTLING_S or any(young for *_, young in found)
+        return [id for id, held, _, _ in found if held or settling or now - self._gone[id] < GRACE_S]
 
     def _steady_s(self) -> float:
         """How long the standing connection has been there without a break."""
         came_back = self._standing.came_back
         return self._monotonic() - came_back if came_back is not None else float("inf")
 
-    async def _kept(self) -> list[str]:
-        """The hosts whose sessions nobody may take up. Those that are silent have their connections ended."""
-        kept: list[str] = []
-        now = self._monotonic()
-        found = await self._read(_looked(self._prefix))
-        self._gone = {id: self._gone.get(id, now) for id, held, _ in found if not held}
-        for id, held, fresh in found:
-            if held and not fresh and self._steady_s() >= LEASE_S:
-                await self._end(id)
-            if held or now - self._gone[id] < GRACE_S:
-                kept.append(id)
-        return kept
-
     async def _end(self, host: str) -> None:
-        """End the connection of a host that does not speak any more. Its claims are free with the next look."""
+        """End the connections of a host that does not speak any more. It is gone with one of the next looks."""
         if await self._read(_end(self._prefix + host)):
-            _log.warning("A silent host's connection was ended", extra={"action": "end_host", "host": host})
-            self._gone[host] = float("-inf")
+            _log.warning("A silent host's connections were ended", extra={"action": "end_host", "host": host})

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Self, TypeVar
 
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+
 from antiphon.core.errors import StoreUnavailable
 from antiphon.core.events import Entry
 from antiphon.core.session import Permission, Session, Turn
@@ -14,10 +16,20 @@ from antiphon.host.tasks import Tasks
 from antiphon.ports.clock import Clock
 from antiphon.ports.store import Commit, FeedEntry, KeyedMessage, Listed, Notice, SessionQuery, StoredMessage
 from antiphon.store.identity import Identity
-from antiphon.store.postgres import own, schema
-from antiphon.store.postgres.driver import Connection, connect, connect_options, in_transaction, make_pool, run
+from antiphon.store.postgres import own, schema, standing
+from antiphon.store.postgres.driver import (
+    CLAIMS_NAME,
+    HOST_NAME,
+    Connection,
+    connect,
+    connect_options,
+    in_transaction,
+    make_pool,
+    named,
+    run,
+)
 from antiphon.store.postgres.faults import FAULTS, fault, is_certain
-from antiphon.store.postgres.notices import Inbox, Known, Outbox, heard
+from antiphon.store.postgres.notices import Inbox, Known, Lookout, Outbox, heard
 from antiphon.store.postgres.peers import PostgresPeers
 from antiphon.store.postgres.standing import Standing
 from antiphon.store.sql import reads
@@ -47,7 +59,15 @@ class PostgresStore:
     """
 
     def __init__(
-        self, pool: Any, identity: Identity, options: dict[str, Any], name: str, clock: Clock, timeout_s: float
+        self,
+        pool: Any,
+        identity: Identity,
+        options: dict[str, Any],
+        *,
+        name: str,
+        origin: str,
+        clock: Clock,
+        timeout_s: float,
     ) -> None:
         """For `open` alone."""
         self._pool = pool
@@ -56,11 +76,20 @@ class PostgresStore:
         self._clock = clock
         self._timeout_s = timeout_s
         self._damage = Damage()
-        self._origin = secrets.token_hex(6)
+        self._origin = origin
         self._known = Known()
         self._inboxes: set[Inbox] = set()
+        self._lookout = Lookout(lambda: self._read(own.settled_before()), self._tell_here)
         self._outbox = Outbox(self._origin, self._notify)
-        self._standing = Standing(partial(connect, options), name, self._hear, clock.monotonic)
+        claims = f"{CLAIMS_NAME} {self._origin}"
+        self._standing = Standing(
+            partial(connect, named(options, claims, command_timeout=min(timeout_s, standing.TIMEOUT_S))),
+            name,
+            claims,
+            hear=self._hear,
+            moved=self._pool.expire_connections,
+            monotonic=clock.monotonic,
+        )
         self._tasks = Tasks("store")
         self._closing = asyncio.Event()
         self.outbox = SqlOutbox(self._looking, self._write, lock="FOR UPDATE SKIP LOCKED")
@@ -69,7 +98,6 @@ class PostgresStore:
             self._standing,
             name,
             read=self._read,
-            look=self._look,
             write=self._write_once,
             bounded=self._bounded,
             monotonic=clock.monotonic,
@@ -99,7 +127,8 @@ class PostgresStore:
             StoreDamaged: The schema is of a later antiphon.
         """
         schema.require_name(schema_name)
-        options = connect_options(url, schema_name, timeout_s)
+        origin = secrets.token_hex(6)
+        options = named(connect_options(url, schema_name, timeout_s), f"{HOST_NAME} {origin}")
         try:
             async with asyncio.timeout(timeout_s):
                 connection = await connect(options)
@@ -113,9 +142,10 @@ class PostgresStore:
             raise StoreUnavailable("The database's URL can't be read.") from error
         except FAULTS as error:
             raise fault(error) from error
-        store = cls(pool, identity, options, schema_name, clock, timeout_s)
+        store = cls(pool, identity, options, name=schema_name, origin=origin, clock=clock, timeout_s=timeout_s)
         store._tasks.start(store._standing.keep(), "standing connection")
         store._tasks.start(store._outbox.deliver(), "notifications")
+        store._tasks.start(store._lookout.watch(), "late commits")
         return store
 
     @property
@@ -137,7 +167,9 @@ class PostgresStore:
             try:
                 written = await connection.fetch(sql, *args)
             except FAULTS as error:
-                raise fault(error, in_doubt=not is_certain(error)) from error
+                if is_certain(error):
+                    raise
+                raise fault(error, in_doubt=True) from error
             if not written:
                 raise await run(connection, own.refusal(write))
         self._known.put(write.session_id, write.sequence)
@@ -180,7 +212,10 @@ class PostgresStore:
         return await self._read(reads.tail(session_id, before=before, limit=limit))
 
     async def feed(self, *, after: str, limit: int) -> Sequence[FeedEntry]:
-        return await self._look(own.feed(self._identity, after=after, limit=limit, damage=self._damage))
+        found, late = await self._look(own.feed(self._identity, after=after, limit=limit, damage=self._damage))
+        if late is not None:
+            self._lookout.expect(late.xid, late.notice)
+        return found
 
     async def feed_end(self) -> str:
         return self._identity.told(await self._read(own.feed_end()))
@@ -258,6 +293,9 @@ class PostgresStore:
         try:
             yield connection
         except FAULTS as error:
+            if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+                await self._pool.expire_connections()
+                self._standing.doubt()
             raise fault(error) from error
         finally:
             with suppress(*FAULTS):  # then the pool has given the connection up
@@ -281,6 +319,10 @@ class PostgresStore:
                 await connection.execute("SELECT pg_notify($1, $2)", self._schema, payload)
         except StoreUnavailable:  # whoever listens reads the feed too, and commits tell of the fault themselves
             return
+
+    def _tell_here(self, notice: Notice) -> None:
+        for inbox in self._inboxes:
+            inbox.put(notice.session_id, notice.sequence)
 
     def _hear(self, payload: str | None) -> None:
         told = heard(payload) if payload is not None else None
