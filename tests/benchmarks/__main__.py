@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks.command_line import command_line
 from benchmarks.door import synchronous_message
 from benchmarks.figures import Figure, as_table, write_json
+from benchmarks.hosts import another_door, several_hosts
 from benchmarks.scale import start_and_list, waking
 from benchmarks.turns import durable_turns, many_sessions
 from benchmarks.viewers import many_viewers
@@ -21,6 +22,8 @@ BENCHMARKS = {
     "waking": lambda root, quick: [waking(root, quick=quick)],
     "viewers": lambda root, quick: many_viewers(root, quick=quick),
     "views": lambda root, quick: opening(root, quick=quick),
+    "hosts": lambda root, quick: several_hosts(root, quick=quick),
+    "another_door": lambda root, quick: [another_door(root, quick=quick)],
     "cli": lambda root, quick: command_line(root, quick=quick),
 }
 

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -28,17 +29,23 @@ uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="error", lif
 """
 
 
-def served_host(data_dir: Path) -> "contextlib.AbstractContextManager[tuple[dict[str, str], int, float]]":
-    """A host on a data directory: what `ready.json` says, its pid, and after how many seconds it served."""
-    return _served_host(data_dir)
+def served_host(
+    data_dir: Path, *arguments: str
+) -> "contextlib.AbstractContextManager[tuple[dict[str, str], int, float]]":
+    """A host on a data directory: what `ready.json` says, its pid, and after how many seconds it served.
+
+    It is called what the directory is, where several share a store.
+    """
+    return _served_host(data_dir, arguments)
 
 
 @contextlib.contextmanager
-def _served_host(data_dir: Path) -> Generator[tuple[dict[str, str], int, float]]:
+def _served_host(data_dir: Path, arguments: tuple[str, ...]) -> Generator[tuple[dict[str, str], int, float]]:
     ready = data_dir / "ready.json"
     command = [sys.executable, "-m", "antiphon.cli", "serve", "--data-dir", str(data_dir), "--log-level", "error"]
+    named = {**os.environ, "ANTIPHON__HOST__NAME": data_dir.name}
     began = time.perf_counter()
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen([*command, *arguments], env=named, stderr=subprocess.DEVNULL) as process:
         try:
             while not ready.exists():
                 assert process.poll() is None, "the host ended while starting"
@@ -49,20 +56,20 @@ def _served_host(data_dir: Path) -> Generator[tuple[dict[str, str], int, float]]
             process.wait(30)
 
 
-def _times(url: str, path: str, headers: dict[str, str], body: bytes, count: int) -> list[float]:
-    """How long each of `count` requests took, one after another on one connection."""
+def times(url: str, path: str, headers: dict[str, str], body: bytes, count: int) -> list[float]:
+    """How long each of `count` requests took, one after another on one connection; but for the first fifth."""
     place = urlsplit(url)
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
-    times: list[float] = []
+    took: list[float] = []
     for _ in range(count):
         began = time.perf_counter()
         connection.request("POST", path, body, headers)
         answer = connection.getresponse()
         said = answer.read()
-        times.append(time.perf_counter() - began)
+        took.append(time.perf_counter() - began)
         assert answer.status == 200, said
     connection.close()
-    return times[count // 5 :]
+    return took[count // 5 :]
 
 
 def synchronous_message(root: Path, *, quick: bool) -> list[Figure]:
@@ -71,20 +78,30 @@ def synchronous_message(root: Path, *, quick: bool) -> list[Figure]:
     body = json.dumps({"text": "a message of some length"}).encode()
     json_type = {"Content-Type": "application/json"}
     with _floor(root) as url:
-        floor = _times(url, "/", json_type, body, count)
+        floor = times(url, "/", json_type, body, count)
     with served_host(root / "host") as (ready, _pid, _took):
         headers = json_type | {"Authorization": f"Bearer {ready['token']}"}
         create = json.dumps({"text": "first", "create": {"agent": "echo"}}).encode()
-        _times(ready["url"], "/v1/sessions/bench/messages", headers | {"Prefer": "wait=30"}, create, 1)
-        value = _times(ready["url"], "/v1/sessions/bench/messages", headers | {"Prefer": "wait=30"}, body, count)
+        times(ready["url"], "/v1/sessions/bench/messages", headers | {"Prefer": "wait=30"}, create, 1)
+        value = times(ready["url"], "/v1/sessions/bench/messages", headers | {"Prefer": "wait=30"}, body, count)
     what = "a synchronous message over HTTP to echo, against an ASGI echo with one synced insert"
     return [
-        Figure("http_message_p50", f"{what}, median", _ms(value, 50), _ms(floor, 50), 3.0, "lower", "ms"),
-        Figure("http_message_p99", f"{what}, 99th percentile", _ms(value, 99), _ms(floor, 99), 3.0, "lower", "ms"),
+        Figure(
+            "http_message_p50", f"{what}, median", milliseconds(value, 50), milliseconds(floor, 50), 3.0, "lower", "ms"
+        ),
+        Figure(
+            "http_message_p99",
+            f"{what}, 99th percentile",
+            milliseconds(value, 99),
+            milliseconds(floor, 99),
+            3.0,
+            "lower",
+            "ms",
+        ),
     ]
 
 
-def _ms(times: list[float], percentile: int) -> float:
+def milliseconds(times: list[float], percentile: int) -> float:
     return 1000 * statistics.quantiles(times, n=100)[percentile - 1]
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,28 +50,33 @@ async def host_rate(root: Path, *, sessions: int, turns: int) -> float:
         workspace=lambda _id: str(root),
     )
     await host.start()
-
-    async def one(key: str, count: int) -> None:
-        for _ in range(count):
-            create = NewSession(agent="scripted", key=key)
-            receipt = await host.send(key, NewMessage(text="a message of some length"), create=create)
-            end = await host.wait_message(receipt.id, 60)
-            assert end.state == "answered", end
-
     keys = [f"bench:{number}" for number in range(sessions)]
-    await asyncio.gather(*[one(key, 1) for key in keys])
+    await busy(host, keys, turns=1)
     began = time.perf_counter()
-    await asyncio.gather(*[one(key, turns) for key in keys])
+    await busy(host, keys, turns=turns)
     took = time.perf_counter() - began
     await host.stop()
     await store.close()
     return sessions * turns / took
 
 
+async def busy(host: Host, keys: Sequence[str], *, turns: int) -> None:
+    """Have each session answer so many messages, each sent when the one before it was answered."""
+
+    async def one(key: str) -> None:
+        for _ in range(turns):
+            create = NewSession(agent="scripted", key=key)
+            receipt = await host.send(key, NewMessage(text="a message of some length"), create=create)
+            end = await host.wait_message(receipt.id, 60)
+            assert end.state == "answered", end
+
+    await asyncio.gather(*[one(key) for key in keys])
+
+
 def bare_rate(root: Path, *, turns: int) -> float:
     """Turns a second of a loop that only executes the statements of the same rows, 32 turns a transaction."""
     connection = _prepared(root)
-    lives = [_Life(number) for number in range(1, SESSIONS + 1)]
+    lives = [Life(number) for number in range(1, SESSIONS + 1)]
     for life in lives:
         run(connection, writes.commit(writes.prepare(life.born(), now=0)))
     groups = [[_statements(life.number, commit) for life in lives for commit in life.turn()] for _ in range(turns)]
@@ -96,11 +101,12 @@ def _prepared(root: Path) -> apsw.Connection:
     return connect(path, None, writes=True)
 
 
-class _Life:
+class Life:
     """A session whose commits are made by the core alone."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, name: str = "bench") -> None:
         self._ids, self._session = SystemIds(), None
+        self._key = f"{name}:{number}"
         self.number = number
         """That of its row: rows are numbered from 1."""
         self._id = self._ids.new("ses")
@@ -123,7 +129,7 @@ class _Life:
         )
 
     def born(self) -> Commit:
-        return self._step(c.CreateSession(session_id=self._id, agent="scripted", key=f"bench:{self.number}"))
+        return self._step(c.CreateSession(session_id=self._id, agent="scripted", key=self._key))
 
     def turn(self) -> Iterator[Commit]:
         """A turn as a host commits it: the message with its turn's start, then what was said with its end."""

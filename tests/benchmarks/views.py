@@ -42,18 +42,17 @@ def opening(root: Path, *, quick: bool) -> list[Figure]:
         if browser.program() is None:
             print("the page is not measured: there is no Chromium here", file=sys.stderr)
         else:
-            figures.append(_page(client, ids, rounds))
+            figures.append(_page(client, ready["url"].rstrip("/"), ids, rounds))
         figures.append(asyncio.run(_terminal(ready, root, ids, rounds)))
     return figures
 
 
-def _page(client: Client, ids: dict[int, str], rounds: int) -> Figure:
+def _page(client: Client, host: str, ids: dict[int, str], rounds: int) -> Figure:
     with browser.running() as chromium:
         context = chromium.new_context(viewport={"width": 1280, "height": 800})
         first = context.new_page()
-        first.goto(client.sign_in_link().url)
+        first.goto(host + client.sign_in_link().path)
         first.wait_for_selector(".groups")
-        host = first.url.partition("/#")[0].rstrip("/")
         first.close()
         took = _alternately(lambda turns: _page_shown_ms(context, f"{host}/#/sessions/{ids[turns]}", turns), rounds)
     return _figure("page_2000_turns", "the page", took)

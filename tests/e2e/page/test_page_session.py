@@ -59,6 +59,32 @@ def test_what_waits_is_shown_edited_reordered_and_withdrawn(host: Host, visit: V
     expect(page.locator(".bubble.apart")).to_contain_text("alpha")
 
 
+def test_who_sent_a_message_stands_beside_it_where_somebody_is_named(host: Host, visit: Visit) -> None:
+    session_id = host.session()
+    for text, sender in (("from the bot", "<b>ana"), ("from here", None)):
+        body = {"text": text} | ({"sender": sender} if sender else {})
+        host.ended(host.api("POST", f"/sessions/{session_id}/messages", body).json["id"], 30)
+    page = visit.session(session_id)
+    held(host, page, session_id)
+    host.api("POST", f"/sessions/{session_id}/messages", {"text": "it waits", "sender": "cy"})
+    bubbles = page.locator(".bubble")
+    expect(bubbles).to_have_count(3)
+    expect(bubbles.nth(0).get_by_role("heading", name="Message from <b>ana")).to_be_attached()
+    expect(bubbles.nth(0).locator(".from")).to_have_text("from <b>ana")
+    expect(page.locator(".bubble .from")).to_have_count(1)
+    expect(page.locator(".queue .from")).to_have_text("from cy")
+
+
+def test_a_paused_queue_is_told_in_the_head_even_when_nothing_waits(host: Host, visit: Visit) -> None:
+    session_id = host.session()
+    page = visit.session(session_id)
+    expect(page.locator(".session-meta .paused")).to_have_count(0)
+    host.api("POST", f"/sessions/{session_id}/queue/pause")
+    expect(page.locator(".session-meta .paused")).to_have_text("queue paused")
+    host.api("POST", f"/sessions/{session_id}/queue/continue")
+    expect(page.locator(".session-meta .paused")).to_have_count(0)
+
+
 def test_each_mode_does_what_it_says(host: Host, visit: Visit) -> None:
     visit.tolerated = ("409",)
     session_id = host.session()

@@ -756,6 +756,15 @@ def test_an_answer_over_the_limit_is_a_refusal(desk: Desk) -> None:
     assert said.error
 
 
+def test_an_answer_that_can_not_be_read_is_a_refusal(desk: Desk) -> None:
+    desk.prompt("turn_a")
+    [sent] = desk.sent()
+    [said] = desk.hear(f'{{"id":{sent["id"]},"result":{{"turn":{{"id":"'.encode() + b'\xff"}}}')
+    assert isinstance(said, Ended)
+    assert said.error
+    assert "can't be read" in said.error.detail
+
+
 BAD_LINES = [
     b"",
     b"not json",
