@@ -211,6 +211,12 @@ class SessionActor:
         return self._ownership.held
 
     @property
+    def turning(self) -> bool:
+        """Whether a turn runs here, or may be about to: a step is being taken that may begin one."""
+        running = self.session is not None and self.session.running is not None
+        return self._busy or (self.owns and running)
+
+    @property
     def guest(self) -> bool:
         """Whether the session was looked at, and is another host's, or nobody's that this host may have."""
         return self._loaded and not self.owns

@@ -198,7 +198,7 @@ class Host(Together):
         self.context.fanout.close()
 
     def _busy(self) -> list[SessionActor]:
-        return [actor for actor in self._actors.values() if actor.owns and actor.session and actor.session.running]
+        return [actor for actor in self._actors.values() if actor.turning]
 
     async def _wait_for_turns(self, seconds: float, *, hurried: asyncio.Event | None = None) -> None:
         """Wait until no turn runs, or the time is up, or somebody is in a hurry. Their ends are told to who waits."""
@@ -729,7 +729,7 @@ def _is_directory(path: str) -> bool:
 
 async def _until_at_rest(actors: Iterable[SessionActor]) -> None:
     for actor in actors:
-        await actor.until(lambda actor=actor: not (actor.session and actor.session.running))
+        await actor.until(lambda actor=actor: not actor.turning)
 
 
 def _named(error: errors.NotFound, ref: str) -> errors.NotFound:

@@ -290,6 +290,27 @@ async def test_more_sessions_than_agents_may_run_wait_for_a_place_and_none_is_dr
     assert [end.state for end in await house.ends_of([held, *parked])] == ["answered"] * 3
 
 
+async def test_a_turn_whose_start_is_being_written_when_the_host_stops_may_end(house: House) -> None:
+    await house.open()
+    writing, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(commit: Commit) -> None:
+        if holds(commit, "turn.started"):
+            writing.set()
+            await go_on.wait()
+
+    house.line.before = slowly
+    async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as group:
+        sending = group.create_task(house.send("k", "A"))
+        await writing.wait()
+        group.create_task(house.host.stop())
+        while not house.host.context.draining:
+            await asyncio.sleep(0)
+        go_on.set()
+    end = await house.host.receipt(sending.result().id)
+    assert (end.state, end.reply) == ("answered", "answer to A")
+
+
 async def test_a_host_that_drains_takes_nothing_new_and_lets_what_runs_end(house: House) -> None:
     await house.open()
     held = await house.hold("k")
