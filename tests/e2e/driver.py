@@ -87,15 +87,18 @@ class Command(subprocess.Popen[str]):
 
 
 class Host:
-    """A data directory with a host on it, and the commands that talk to that host."""
+    """A data directory with a host on it, and the commands that talk to that host.
 
-    def __init__(self, command: str, home: Path) -> None:
+    `store` is where the host keeps its sessions, in the environment of all that is started here.
+    """
+
+    def __init__(self, command: str, home: Path, store: str = "sqlite") -> None:
         self.command, self.home = command, home
         self.data, self.work, self.log = home / "data", home / "work", home / "serve.log"
         self.work.mkdir(parents=True)
         places = {f"XDG_{kind}_HOME": str(home / "xdg") for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
         own = {name: value for name, value in os.environ.items() if not name.startswith(("ANTIPHON", "PYTHON"))}
-        self.environment = own | places | {"E2E_HOME": str(home)}
+        self.environment = own | places | {"E2E_HOME": str(home), "ANTIPHON_STORE": store}
         self.process: subprocess.Popen[bytes] | None = None
         self.commands: list[Command] = []
         self.ready: dict[str, Any] = {}

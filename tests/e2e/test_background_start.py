@@ -1,8 +1,10 @@
 """A command that finds no host starts one in the background; many at once start one."""
 
 from e2e.driver import Host, together
+from e2e.stores import ON_BOTH
 
 
+@ON_BOTH
 def test_ten_commands_at_once_start_exactly_one_host_and_all_are_answered(quiet_host: Host) -> None:
     words = [f"word {number}" for number in range(10)]
     session = ["session", "message", "telegram:42"]
@@ -47,6 +49,7 @@ def test_a_host_named_by_url_is_never_started(quiet_host: Host) -> None:
     assert not quiet_host.serving()
 
 
+@ON_BOTH
 def test_a_ready_file_left_by_a_crash_does_not_hinder_the_next_command(quiet_host: Host) -> None:
     quiet_host.start().kill()
     assert (quiet_host.data / "ready.json").exists()

@@ -9,14 +9,15 @@ import standardwebhooks
 
 from doubles.receiver import HANG, Reply, Request, receiving
 from e2e.driver import Host, until
+from e2e.stores import ON_BOTH
 
 PATIENCE_S = 60.0
 
 
 @pytest.fixture
-def host(antiphon_command: str, tmp_path: Path) -> Iterator[Host]:
+def host(antiphon_command: str, tmp_path: Path, store: str) -> Iterator[Host]:
     """A host that may deliver to this machine."""
-    host = Host(antiphon_command, tmp_path)
+    host = Host(antiphon_command, tmp_path, store)
     host.data.mkdir()
     (host.data / "antiphon.toml").write_text(
         '[webhooks]\nallowed_networks = ["127.0.0.1"]\nallow_http = true\nfirst_pause_s = 0.2\n'
@@ -32,6 +33,7 @@ def delivered(host: Host, count: int) -> bool:
     return len(host.api("GET", "/deliveries?state=delivered").json["items"]) >= count
 
 
+@ON_BOTH
 def test_a_host_that_is_killed_in_the_middle_of_a_delivery_makes_it_again_under_the_same_id(host: Host) -> None:
     hangs = [HANG]
     with receiving(lambda _request: hangs.pop() if hangs else Reply()) as receiver:
@@ -52,6 +54,7 @@ def test_a_host_that_is_killed_in_the_middle_of_a_delivery_makes_it_again_under_
     assert told["data"]["reply"] == "echo: hello"
 
 
+@ON_BOTH
 def test_of_what_ended_around_kills_of_the_host_everything_is_told(host: Host) -> None:
     told: dict[str, Request] = {}
     with receiving() as receiver:

@@ -1,31 +1,22 @@
 """A second message is refused while the first one's answer is under way, and the first sender gets its answer."""
 
 import json
-import uuid
 from typing import Any
 
 import pytest
 
 from e2e.driver import Answer, Host, together, types
-from real_postgres import RealPostgres
 
 REFUSED = "a word that no transcript may hold"
 
 
-@pytest.fixture(params=["sqlite", "memory", "postgresql"])
-def host(request: pytest.FixtureRequest, quiet_host: Host) -> Host:
-    """A host that serves, on each store."""
-    store: str = request.param
-    if store == "postgresql":
-        server: RealPostgres = request.getfixturevalue("real_postgres")
-        store = server.url
-    return quiet_host.start("--store", store)
+pytestmark = pytest.mark.parametrize("store", ["sqlite", "memory", "postgresql"], indirect=True)
 
 
 @pytest.fixture
 def key() -> str:
-    """A key that no other test uses: all hosts on PostgreSQL share one database."""
-    return f"telegram:{uuid.uuid4().hex}"
+    """The name of the session."""
+    return "telegram:42"
 
 
 def refuse_many(host: Host, session_id: str, count: int) -> list[Answer]:

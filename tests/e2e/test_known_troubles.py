@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from e2e.driver import Host, together, types, until
+from e2e.stores import ON_BOTH
+
+pytestmark = ON_BOTH
 
 
 def asked(host: Host, session_id: str) -> dict[str, Any]:

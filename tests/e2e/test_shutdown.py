@@ -5,6 +5,9 @@ import signal
 import pytest
 
 from e2e.driver import Answer, Host, until
+from e2e.stores import ON_BOTH
+
+pytestmark = ON_BOTH
 
 
 def until_it_drains(host: Host, ref: str) -> Answer:

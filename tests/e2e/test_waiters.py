@@ -5,6 +5,9 @@ import signal
 from urllib.parse import quote
 
 from e2e.driver import Command, Host, types, until
+from e2e.stores import ON_BOTH
+
+pytestmark = ON_BOTH
 
 MESSAGE = re.compile(r"msg_[\w-]+")
 
