@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 
 import asyncpg
 import pytest
@@ -15,6 +15,7 @@ from antiphon.ports.store import Fenced, KeyTaken, Notice, SequenceMoved
 from antiphon.store.postgres import PostgresStore
 from antiphon.testing.clocks import CountingClock
 from antiphon.testing.drafts import Draft
+from postgres_faults import cut_off
 from real_postgres import RealPostgres, until
 
 PATIENCE_S = 10.0
@@ -55,26 +56,6 @@ async def terminate(real_postgres: RealPostgres, of: str) -> None:
     )
     assert ended
     await connection.close()
-
-
-@asynccontextmanager
-async def cut_off(store: PostgresStore) -> AsyncIterator[None]:
-    """The store's standing connection is lost, and can't come back before the end of the block."""
-    standing = store._standing  # pyright: ignore[reportPrivateUsage]
-    connect, back = standing._connect, asyncio.Event()  # pyright: ignore[reportPrivateUsage]
-
-    async def later() -> object:
-        await back.wait()
-        return await connect()
-
-    standing._connect = later  # pyright: ignore[reportPrivateUsage]
-    standing._drop()  # pyright: ignore[reportPrivateUsage]
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            yield
-    finally:
-        back.set()
-        standing._connect = connect  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_session_has_one_owner_and_the_next_one_fences_the_last(

@@ -51,6 +51,8 @@ UPDATE sessions SET owner = NULL
 WHERE number IN (SELECT number FROM sessions WHERE owner = $1 FOR NO KEY UPDATE SKIP LOCKED)"""
 _UNLOCK_ALL = "SELECT pg_advisory_unlock_all()"
 
+BATCH = 100
+"""So many claims are made by one statement; then other things have their turn on the connection."""
 NEVER = -1
 """The fence of a claim that never came about."""
 
@@ -119,12 +121,13 @@ class Claims:
             await connection.fetch(_UNLOCKS, self._prefix, moved)
 
     async def claim(self, connection: Connection, asked: Sequence[Asked]) -> None:
-        """Claim what is asked for, as one statement. What is not settled by it has to be asked for again.
+        """Claim the first `BATCH` of what is asked for, as one statement. What that does not settle is asked for again.
 
         Raises:
             FAULTS: The connection is of no use any more.
         """
-        batch = {one.session_id: one for one in asked if self._may_ask(one)}
+        may = [one for one in asked if self._may_ask(one)]
+        batch = {one.session_id: one for one in may[:BATCH]}
         try:
             await self._claim(connection, list(batch.values()))
         except FAULTS as error:

@@ -122,30 +122,30 @@ def _looked(prefix: str) -> Command[list[Sequence[Any]]]:
     return (yield f"SELECT h.id, {_HELD}, {_FRESH}, {_YOUNG} FROM hosts h", (prefix,))
 
 
-_OWNERS = """
+_OTHERS = """
 WITH RECURSIVE owners (id) AS (
     (SELECT min(owner) FROM sessions WHERE owner IS NOT NULL)
     UNION ALL
-    SELECT (SELECT min(owner) FROM sessions WHERE owner > owners.id) FROM owners WHERE owners.id IS NOT NULL)"""
-"""Each owner once, by as many looks into the index as there are owners."""
-_FREE = "(instr(labels, $2) = 0 OR instr(labels, $3) > 0)"
-_ABANDONED = f"""
-{_OWNERS}
-SELECT id, active_at FROM (
-    (SELECT id, active_at FROM sessions WHERE owner IS NULL AND unsettled = 1 AND {_FREE}
-    ORDER BY active_at, id LIMIT $4)
-    UNION ALL
-    (SELECT id, active_at FROM sessions WHERE unsettled = 1 AND {_FREE}
-    AND owner = ANY(ARRAY(SELECT o.id FROM owners o WHERE o.id <> ALL($1)))
-    ORDER BY active_at, id LIMIT $4)) AS found
-ORDER BY active_at, id LIMIT $4"""
+    SELECT (SELECT min(owner) FROM sessions WHERE owner > owners.id) FROM owners WHERE owners.id IS NOT NULL)
+SELECT id FROM owners WHERE id <> ALL($1)"""
+"""Owners that are none of these, by as many looks into the index as there are owners."""
+_FREE = "(instr(labels, $1) = 0 OR instr(labels, $2) > 0)"
+_UNOWNED = f"""
+SELECT id FROM sessions WHERE owner IS NULL AND unsettled = 1 AND {_FREE} ORDER BY active_at, id LIMIT $3"""
+_ORPHANED = f"""
+WITH found AS MATERIALIZED (
+    SELECT id, active_at FROM sessions WHERE owner = ANY($4) AND unsettled = 1 AND {_FREE})
+SELECT id FROM found ORDER BY active_at, id LIMIT $3"""
 
 
 def _abandoned(kept: Sequence[str], name: str, limit: int) -> Command[list[str]]:
     own = rows.label_needle(HOST_LABEL, name)
     bound = rows.label_needle(HOST_LABEL, "").removesuffix('""]')
-    found = yield _ABANDONED, (list(kept), bound, own, limit)
-    return [id for id, _ in found]
+    found = [id for (id,) in (yield _UNOWNED, (bound, own, limit))]
+    gone = [id for (id,) in (yield _OTHERS, (list(kept),))]
+    if gone and len(found) < limit:
+        found += [id for (id,) in (yield _ORPHANED, (bound, own, limit - len(found), gone))]
+    return found
 
 
 _END = f"""
