@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -30,6 +31,7 @@ from antiphon.testing.torture.rest import settle
 from antiphon.testing.torture.victim import Troubled
 
 CALM_S = 3.0
+SESSION_ID = re.compile(r"ses_[0-9a-f]+")
 LOAD_ENDS_S = 150.0
 SETTLE_S = 60.0
 
@@ -41,6 +43,7 @@ class Outcome(msgspec.Struct):
     kept: Kept = msgspec.field(default_factory=Kept)
     takeovers_ms: list[float] = []
     settled_s: float | None = None
+    strayed_s: float = 0.0
 
 
 def main() -> int:
@@ -90,6 +93,7 @@ def _report(outcome: Outcome, options: argparse.Namespace) -> dict[str, Any]:
         "takeover_ms_median": round(statistics.median(took_ms), 1) if took_ms else None,
         "takeover_ms_most": round(took_ms[-1], 1) if took_ms else None,
         "settled_s": None if outcome.settled_s is None else round(outcome.settled_s, 1),
+        "strayed_s": round(outcome.strayed_s, 1),
         "seed": options.seed,
     }
 
@@ -107,6 +111,7 @@ async def _reign(root: Path, options: argparse.Namespace) -> Outcome:
         outcome.takeovers_ms = await Watch(database).takeovers_ms(outcome.tally.deaths)
         await _read(database, outcome)
         outcome.tally.findings += check(read_logs(logs), outcome.kept)
+        await _write_journals(root, database, outcome.tally.findings)
     finally:
         await asyncio.to_thread(database.close)
     return outcome
@@ -117,7 +122,8 @@ async def _disturb(
 ) -> None:
     """Load and faults; then, with nothing in the way any more, everything comes to rest, and to its end."""
     chance = random.Random(options.seed)  # noqa: S311 - a seed, not a secret
-    storm = Storm(fleet, database, Watch(database), chance, options.only)
+    watch = Watch(database)
+    storm = Storm(fleet, database, watch, chance, options.only)
     outcome.tally = storm.tally
     load: list[subprocess.Popen[bytes]] = []
     try:
@@ -137,7 +143,8 @@ async def _disturb(
     doors = [member.victim.data_dir for member in fleet]
     storm.tally.findings += await asyncio.to_thread(cross_checked, doors)
     for member in fleet:
-        storm.tally.findings += await Watch(database).strays(member)
+        storm.tally.findings += await watch.strays(member)
+    outcome.strayed_s = watch.strayed_s
     await _end(fleet, storm.tally)
 
 
@@ -160,6 +167,13 @@ def _load(log: Path, fleet: Fleet, options: argparse.Namespace) -> "subprocess.P
     command += ["--log", str(log), "--name", f"p{log.stem.rpartition('-')[2]}", "--seed", str(options.seed)]
     command += ["--threads", str(options.threads), "--sessions", str(options.sessions)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL)
+
+
+async def _write_journals(root: Path, database: Database, findings: list[str]) -> None:
+    """Keep the journal of every session that a finding names, with the times of its commits."""
+    for session_id in sorted(set(SESSION_ID.findall(" ".join(findings)))):
+        lines = [json.dumps(row, default=str) for row in await Watch(database).journal(session_id)]
+        await asyncio.to_thread((root / f"{session_id}.jsonl").write_text, "\n".join(lines))
 
 
 async def _read(database: Database, outcome: Outcome) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from antiphon.testing.chaos.database import FAULTS, Database
 from antiphon.testing.chaos.fleet import Member
 
-STRAYS_S = 15.0
+STRAYS_S = 30.0
 LOOK_AGAIN_S = 0.2
 
 _OWNED = """
@@ -22,6 +23,11 @@ SELECT s.id, h.name FROM sessions s LEFT JOIN hosts h ON h.id = s.owner WHERE s.
 _COMMITTED = """
 SELECT e.type, e.turn_id, e.message_id,
     extract(epoch FROM pg_xact_commit_timestamp(f.xid::text::xid))::float8 * 1000
+FROM sessions s JOIN entries e ON e.session = s.number JOIN feed f ON f.position = e.position
+WHERE s.id = $1 ORDER BY e.sequence"""
+_JOURNAL = """
+SELECT e.sequence, e.type, e.turn_id, e.message_id, convert_from(e.data, 'UTF8'),
+    pg_xact_commit_timestamp(f.xid::text::xid)::time
 FROM sessions s JOIN entries e ON e.session = s.number JOIN feed f ON f.position = e.position
 WHERE s.id = $1 ORDER BY e.sequence"""
 _BEGUN, _ENDED = "turn.started", "turn.ended"
@@ -57,6 +63,8 @@ class Watch:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.strayed_s = 0.0
+        """How long an agent of a lost session went on, at the most, after its host came back."""
 
     def now(self) -> float:
         """The machine's time, which is the database's too, in milliseconds since the epoch."""
@@ -68,9 +76,9 @@ class Watch:
 
     async def strays(self, member: Member) -> list[str]:
         """Agents that a host goes on running for sessions that it lost, some time after it could know."""
-        deadline = time.monotonic() + STRAYS_S
-        suspects, owners = member.agents(), dict[str, str | None]()
-        while suspects and time.monotonic() < deadline:
+        began, owners = time.monotonic(), dict[str, str | None]()
+        suspects = member.agents()
+        while suspects and time.monotonic() < began + STRAYS_S:
             await asyncio.sleep(LOOK_AGAIN_S)
             with contextlib.suppress(*FAULTS):
                 owners = await self._owners(suspects.values())
@@ -78,7 +86,7 @@ class Watch:
                 suspects = {
                     pid: of for pid, of in suspects.items() if (pid, of) in now and owners.get(of) != member.name
                 }
-        late = f"{STRAYS_S:g} s after it came back"
+        late = f"at {datetime.now(UTC):%H:%M:%S}, {STRAYS_S:g} s after it came back"
         return [
             f"{member.name} runs agent {pid} of {of} {late}, and {owners.get(of)} owns that"
             for pid, of in suspects.items()
@@ -97,6 +105,10 @@ class Watch:
                 took_ms = taken_over_after_ms(happenings, death.at)
                 found += [] if took_ms is None else [took_ms]
         return found
+
+    async def journal(self, session_id: str) -> list[Any]:
+        """A session's events: sequence, type, turn, message, data, and the time of the commit."""
+        return await self._rows(_JOURNAL, session_id)
 
     async def _rows(self, sql: str, *args: Any) -> list[Any]:
         connection = await self._database.connect()
