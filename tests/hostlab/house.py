@@ -48,6 +48,7 @@ class House:
     Attributes:
         agent: What answers, whichever host runs.
         clock: What all hosts go by.
+        name: What its hosts are called among those that share the store.
         line: The way of the present host to the store.
         host: The present host.
     """
@@ -56,6 +57,7 @@ class House:
         self.agent = ScriptedAgent(script)
         self.clock = BriskClock()
         self.settings = SETTINGS
+        self.name = "home"
         self._shelf = shelf
         self._workspace = workspace
         self._ids = SystemIds()
@@ -85,6 +87,8 @@ class House:
             settings=self.settings,
             workspace=lambda _session_id: self._workspace,
             seed=1,
+            peers=line.peers,
+            name=self.name,
         )
 
     async def change(self, **settings: Any) -> None:

@@ -22,7 +22,7 @@ from antiphon.host.attention import Attention
 from antiphon.host.belongings import Belongings
 from antiphon.host.context import Context
 from antiphon.host.fanout import Fanout
-from antiphon.host.neighbours import Neighbours
+from antiphon.host.neighbours import LOOK_S, Neighbours
 from antiphon.host.places import Places
 from antiphon.host.policy import policy_of
 from antiphon.host.service import HostStatus, NewMessage, NewSession
@@ -34,7 +34,7 @@ from antiphon.host.waiting import position_of, waiting_for
 from antiphon.ports.agent import Agent
 from antiphon.ports.clock import Clock
 from antiphon.ports.ids import Ids
-from antiphon.ports.peers import HOST_LABEL, Bulletin, Peers
+from antiphon.ports.peers import GRACE_S, HOST_LABEL, Bulletin, Peers
 from antiphon.ports.store import Commit, KeyTaken, Store
 from antiphon.ports.vitals import Vitals
 
@@ -142,15 +142,29 @@ class Host(Together):
             await neighbours.announce()
             self._tasks.start(neighbours.keep_announcing(), "announce")
             self._tasks.start(neighbours.keep_listening(self.moved), "listen")
-        pending = list(await (neighbours.abandoned() if neighbours else self.context.store.unsettled()))
-        gate = asyncio.Semaphore(RECOVERIES_AT_ONCE)
-        async with asyncio.TaskGroup() as group:
-            for session_id in pending:
-                group.create_task(self._recover(session_id, gate))
+        if neighbours:
+            await self._settle_abandoned(neighbours)
+        else:
+            await self._settle(await self.context.store.unsettled())
         if neighbours:
             self._tasks.start(neighbours.keep_looking(self._take_up), "look")
         self._tasks.start(self._sweep(), "sweep")
         self._tasks.start(self._purge(), "purge")
+
+    async def _settle_abandoned(self, neighbours: Neighbours) -> None:
+        """Settle what nobody owns. Of a host that crashed just now that is not so at once."""
+        until = self.context.clock.monotonic() + GRACE_S + 2 * LOOK_S
+        while True:
+            await self._settle(await neighbours.abandoned())
+            if not neighbours.crashed_lately or self.context.clock.monotonic() > until:
+                return
+            await self.context.clock.sleep(LOOK_S)
+
+    async def _settle(self, session_ids: Iterable[str]) -> None:
+        gate = asyncio.Semaphore(RECOVERIES_AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            for session_id in session_ids:
+                group.create_task(self._recover(session_id, gate))
 
     async def _recover(self, session_id: str, gate: asyncio.Semaphore) -> None:
         """Settle one session. Trouble with it stays with it (P13)."""

@@ -16,6 +16,7 @@ log = logging.getLogger("antiphon.host")
 
 LOOK_S = 0.25
 """So often a host looks for sessions that nobody owns."""
+LATELY_MS = 60_000
 ABANDONED_MAX = 64
 """So many of them it takes up at a time: the others are there too."""
 
@@ -67,6 +68,15 @@ class Neighbours:
         """Whether this host has no place for another agent, and one of the others has."""
         return self._places.taken >= self._places.limit and any(
             peer.free for peer in self._known if peer.id != self._host_id
+        )
+
+    @property
+    def crashed_lately(self) -> bool:
+        """Whether an earlier run of this host ended without a word, a moment ago."""
+        now = max((peer.seen_at for peer in self._known), default=0)
+        return any(
+            peer.name == self.name and not (peer.living or peer.bulletin.leaving) and now - peer.seen_at < LATELY_MS
+            for peer in self._known
         )
 
     def absent(self, name: str) -> bool:
