@@ -21,6 +21,7 @@ def host(antiphon_command: str, tmp_path: Path, store: str) -> Iterator[Host]:
     host.data.mkdir()
     (host.data / "antiphon.toml").write_text(
         '[webhooks]\nallowed_networks = ["127.0.0.1"]\nallow_http = true\nfirst_pause_s = 0.2\n'
+        "timeout_s = 5\n"  # what a killed host has claimed on a shared store is free after that, and a little
     )
     try:
         yield host.start()
@@ -33,7 +34,6 @@ def delivered(host: Host, count: int) -> bool:
     return len(host.api("GET", "/deliveries?state=delivered").json["items"]) >= count
 
 
-@ON_BOTH
 def test_a_host_that_is_killed_in_the_middle_of_a_delivery_makes_it_again_under_the_same_id(host: Host) -> None:
     hangs = [HANG]
     with receiving(lambda _request: hangs.pop() if hangs else Reply()) as receiver:
