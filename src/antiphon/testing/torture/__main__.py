@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from antiphon.store.address import is_postgres
 from antiphon.store.sqlite import SqliteStore
 from antiphon.system import SystemClock
 from antiphon.testing.torture.checks import Kept, check, read_logs, read_store
@@ -30,6 +31,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=3, help="processes of load")
     parser.add_argument("--threads", type=int, default=6, help="callers in each of them")
     parser.add_argument("--sessions", type=int, default=8, help="sessions that they share")
+    parser.add_argument("--store", default="sqlite", help="where the host keeps sessions: sqlite, or an empty database")
     parser.add_argument("--keep", action="store_true", help="keep the data and the logs, and say where they are")
     options = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="antiphon-torture-"))
@@ -37,7 +39,7 @@ def main() -> int:
     kills, kept = 0, Kept()
     try:
         kills = _torment(root, options, found)
-        kept = asyncio.run(_read(root, found))
+        kept = asyncio.run(_read(root, options.store, found))
         found += check(read_logs(sorted(root.glob("load-*.jsonl"))), kept)
     finally:
         if options.keep or found:
@@ -51,7 +53,8 @@ def main() -> int:
 
 def _torment(root: Path, options: argparse.Namespace, found: list[str]) -> int:
     """Load the host and kill it over and over; then let it come to rest, and end it. How often it was killed."""
-    chance, victim, kills = random.Random(options.seed), Victim(root), 0  # noqa: S311 - a seed, not a secret
+    chance, kills = random.Random(options.seed), 0  # noqa: S311 - a seed, not a secret
+    victim = Victim(root, environment={"ANTIPHON_STORE": options.store})
     load: list[subprocess.Popen[bytes]] = []
     try:
         victim.start()
@@ -89,8 +92,13 @@ def _load(root: Path, victim: Victim, options: argparse.Namespace, number: int) 
     return subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
 
-async def _read(root: Path, found: list[str]) -> Kept:
-    store = await SqliteStore.open(root / "data", clock=SystemClock())
+async def _read(root: Path, address: str, found: list[str]) -> Kept:
+    if is_postgres(address):
+        from antiphon.store.postgres import PostgresStore  # noqa: PLC0415  # an extra
+
+        store = await PostgresStore.open(address, clock=SystemClock())
+    else:
+        store = await SqliteStore.open(root / "data", clock=SystemClock())
     try:
         return await read_store(store, found)
     finally:

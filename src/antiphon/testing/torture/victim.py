@@ -49,7 +49,7 @@ class Victim:
             "warning",
             *self._arguments,
         ]
-        environment = {**os.environ, **self._environment}
+        environment = {**os.environ, "ANTIPHON_STORE": "sqlite", **self._environment}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         while time.monotonic() < began + START_S:
