@@ -300,6 +300,27 @@ async def test_an_older_connection_that_the_server_still_has_is_ended_by_the_nex
     old.terminate()
 
 
+async def test_a_claim_that_another_host_got_is_fenced_even_if_a_failover_forgot_the_newer_fence(
+    hosts: tuple[PostgresStore, PostgresStore], real_postgres: RealPostgres, schema: str
+) -> None:
+    one, two = hosts
+    draft = Draft("ses_1")
+    await one.commit(draft.create())
+    old = await one.claim("ses_1", "host_1")
+    async with cut_off(one):
+        fence = await until(lambda: two.claim("ses_1", "host_2"))
+        async with tool(real_postgres, schema) as other:
+            await other.execute("UPDATE sessions SET fence = $1", old)
+    assert await one.claim("ses_1", "host_1") is None
+    before = draft.session
+    with pytest.raises(Fenced):
+        await one.commit(draft.log(fence=old))
+    await two.release("ses_1", fence)
+    again = await one.claim("ses_1", "host_1")
+    draft.session = before
+    await one.commit(draft.log(fence=again))
+
+
 async def locked(connection: asyncpg.Connection, name: str) -> bool | None:
     return await connection.fetchval("SELECT pg_try_advisory_lock(hashtextextended($1, 0))", name) or None
 

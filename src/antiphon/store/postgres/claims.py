@@ -1,6 +1,7 @@
 """Claims: advisory locks on one connection, and the rows in which their fences and owners stand."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -53,6 +54,7 @@ _UNLOCK_ALL = "SELECT pg_advisory_unlock_all()"
 
 BATCH = 100
 """So many claims are made by one statement; then other things have their turn on the connection."""
+LOST_MAX = 10_000
 NEVER = -1
 """The fence of a claim that never came about."""
 
@@ -87,11 +89,24 @@ class Claims:
         """With their last fences: to be freed."""
         self._locked: set[str] = set()
         """Those of which this connection has the lock."""
+        self._lost: OrderedDict[str, int] = OrderedDict()
+        """Sessions whose claims could not be kept, with their last fences."""
 
     def owner(self, session_id: str, fence: int | None) -> str | None:
         """Which host it is that makes a session under this claim."""
         claim = self._held.get(session_id)
         return claim.host if claim and claim.fence == fence else None
+
+    def is_lost(self, session_id: str, fence: int) -> bool:
+        """Whether this claim, or a later one, is known to be held no longer though nobody gave it up."""
+        return fence <= self._lost.get(session_id, NEVER)
+
+    def _lose(self, session_id: str) -> None:
+        if claim := self._held.pop(session_id, None):
+            self._lost[session_id] = claim.fence
+            self._lost.move_to_end(session_id)
+            if len(self._lost) > LOST_MAX:
+                self._lost.popitem(last=False)
 
     def give_up(self, session_id: str, fence: int) -> bool:
         """Hold a claim no longer, if it is held; then `free` must follow."""
@@ -111,11 +126,11 @@ class Claims:
             if locked:
                 self._locked.add(id)
             else:
-                self._held.pop(id, None)
+                self._lose(id)
         newest = dict(await connection.fetch(_FENCES, list(self._locked)))  # under the locks: nobody moves them now
         moved = [id for id in self._locked if newest.get(id, had[id].fence) != had[id].fence]
         for id in moved:
-            self._held.pop(id, None)
+            self._lose(id)
             self._locked.discard(id)
         if moved:
             await connection.fetch(_UNLOCKS, self._prefix, moved)
@@ -174,6 +189,7 @@ class Claims:
             return
         self._unfenced.discard(id)
         self._given_up.pop(id, None)  # an older claim of it, which is no more
+        self._lost.pop(id, None)
         self._held[id] = Claim(fence, one.host)
         if not _tell(one, fence):
             self.give_up(id, fence)
@@ -206,9 +222,10 @@ class Claims:
         await connection.execute(_DISOWN_ALL, host)
         await connection.fetch(_UNLOCK_ALL)
 
-    def forget(self, host: str | None) -> None:
-        """Hold nothing any more for this host, or for any: the connection that had the locks is closed."""
-        self._held = {id: claim for id, claim in self._held.items() if host not in {None, claim.host}}
+    def forget(self, host: str) -> None:
+        """Hold nothing any more for this host, after the connection that had the locks was lost."""
+        for id in [id for id, claim in self._held.items() if claim.host == host]:
+            self._lose(id)
 
 
 def _tell(one: Asked, fence: int | None) -> bool:

@@ -124,6 +124,10 @@ class Standing:
         """Which host it is that makes a session under this claim."""
         return self._claims.owner(session_id, fence)
 
+    def is_lost(self, session_id: str, fence: int) -> bool:
+        """Whether this claim is known to be another host's by now, or nobody's."""
+        return self._claims.is_lost(session_id, fence)
+
     async def announce(self, host: str, bulletin: Bulletin) -> None:
         """See `Peers.announce`.
 
@@ -291,7 +295,6 @@ class Standing:
     async def close(self) -> None:
         """Let go of the connection, and with it of every claim. `keep` has been cancelled before."""
         connection, self._connection = self._connection, None
-        self._claims.forget(None)
         self._refuse(StoreUnavailable("The store is closed."))
         if connection is not None and not connection.is_closed():
             try:

@@ -14,7 +14,7 @@ from antiphon.core.events import Entry
 from antiphon.core.session import Permission, Session, Turn
 from antiphon.host.tasks import Tasks
 from antiphon.ports.clock import Clock
-from antiphon.ports.store import Commit, FeedEntry, KeyedMessage, Listed, Notice, SessionQuery, StoredMessage
+from antiphon.ports.store import Commit, FeedEntry, Fenced, KeyedMessage, Listed, Notice, SessionQuery, StoredMessage
 from antiphon.store.identity import Identity
 from antiphon.store.postgres import own, schema, standing
 from antiphon.store.postgres.driver import (
@@ -162,6 +162,8 @@ class PostgresStore:
 
     async def commit(self, commit: Commit) -> None:
         write = prepare(commit, now=self._clock.now())
+        if commit.fence is not None and self._standing.is_lost(commit.session.id, commit.fence):
+            raise Fenced(commit.session.id)  # also where a failover has lost the row's newest fence
         sql, args = own.statement(write, self._standing.owner(commit.session.id, commit.fence))
         async with self._connection() as connection:
             try:
