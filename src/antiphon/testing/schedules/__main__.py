@@ -22,10 +22,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m antiphon.testing.schedules", description=__doc__)
     parser.add_argument("--schedules", type=int, default=1000, help="how many")
     parser.add_argument("--from", type=int, default=1, dest="first", help="the seed of the first")
+    parser.add_argument("--store", default="sqlite", help="where the host keeps sessions: sqlite, or an empty database")
     parser.add_argument("--at-once", type=int, default=8, help="how many share the host at a time")
     asked = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="antiphon-schedules-"))
-    victim, began = Victim(root), time.perf_counter()
+    victim, began = Victim(root, environment={"ANTIPHON_STORE": asked.store}), time.perf_counter()
     try:
         victim.start()
         seeds = iter(range(asked.first, asked.first + asked.schedules))
