@@ -79,7 +79,8 @@ class Peers(Protocol):
         """Unsettled sessions (ids) that no living host owns, and that no label binds to a host other than `name`.
 
         A host whose connection was lost a moment ago counts as living for `GRACE_S` more, and all do for `SETTLING_S`
-        after this store's own connection came back: then everybody's was lost, and each takes its own claims up again.
+        after this store's own connection came back, or its host spoke again: then everybody's was lost, and each takes
+        its own claims up again. While its host is silent it is for others to judge.
         """
         ...
 
@@ -102,5 +103,5 @@ LEASE_S = 5.0
 GRACE_S = 0.4
 """So long a host has to come back after its connection was lost, before its sessions are called abandoned."""
 SETTLING_S = 2.0
-"""For so long after this store's own connection came back no session of anybody is called abandoned, and for `LEASE_S`
+"""For so long after this store's own connection came back no host's sessions are called abandoned, and for `LEASE_S`
 nobody silent: after a restart of the database all have lost theirs, and come back one after another."""

@@ -174,6 +174,13 @@ class Company:
         known = self.hosts.get(host)
         return known is not None and known.gone is None and self.monotonic() - known.seen <= LEASE_S
 
+    def steady_s(self, seat: Seat) -> float:
+        """For how long a store has been connected, and its hosts have announced themselves, without a break."""
+        hosts = [host for host, known in self.hosts.items() if known.seat is seat and not known.left]
+        if not all(self.lives(host) for host in hosts):
+            return 0.0
+        return self.monotonic() - seat.steady_since if seat.steady_since is not None else float("inf")
+
     def is_missed(self, host: str | None) -> bool:
         """Whether a session of this owner may be taken up by somebody else."""
         known = self.hosts.get(host) if host is not None else None

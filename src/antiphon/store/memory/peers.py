@@ -31,6 +31,8 @@ class MemoryPeers:
         company.come_back(self._seat)
         now = company.clock.now() if company.clock else 0
         known = company.hosts.get(host)
+        if known and not known.left and not company.lives(host):  # it was paused, and perhaps all others with it
+            self._seat.steady_since = company.monotonic()
         company.hosts[host] = Known(
             seat=self._seat,
             bulletin=bulletin,
@@ -74,11 +76,10 @@ class MemoryPeers:
     async def abandoned(self, name: str, limit: int) -> Sequence[str]:
         company = self._company
         company.come_back(self._seat)
-        since = self._seat.steady_since
-        steady_s = company.monotonic() - since if since is not None else None
-        if steady_s is None or steady_s >= LEASE_S:
+        steady_s = company.steady_s(self._seat)
+        if steady_s >= LEASE_S:
             company.end_silent()
-        settling = steady_s is not None and steady_s < SETTLING_S
+        settling = steady_s < SETTLING_S
         missed = [
             kept
             for kept in company.data.kept.values()

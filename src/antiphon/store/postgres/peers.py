@@ -29,8 +29,8 @@ class Standing(Protocol):
     """The connection on which the claims are."""
 
     @property
-    def came_back(self) -> float | None:
-        """When (monotonic) it came back, or its host woke up, for the last time; None if it never was away."""
+    def steady_s(self) -> float:
+        """For how long it has been there, and its hosts have announced themselves, without a break."""
         ...
 
     async def announce(self, host: str, bulletin: Bulletin) -> None: ...
@@ -236,18 +236,13 @@ class PostgresPeers:
     async def _kept(self) -> list[str]:
         """The hosts whose sessions nobody may take up. Those that are silent have their connections ended."""
         found = await self._read(_looked(self._prefix))
-        now, steady_s = self._monotonic(), self._steady_s()
+        now, steady_s = self._monotonic(), self._standing.steady_s
         self._gone = {id: self._gone.get(id, now) for id, held, _, _ in found if not held}
         if steady_s >= LEASE_S:
             for id in [id for id, held, fresh, _ in found if held and not fresh]:
                 await self._end(id)
         settling = steady_s < SETTLING_S or any(young for *_, young in found)
         return [id for id, held, _, _ in found if held or settling or now - self._gone[id] < GRACE_S]
-
-    def _steady_s(self) -> float:
-        """How long the standing connection has been there without a break."""
-        came_back = self._standing.came_back
-        return self._monotonic() - came_back if came_back is not None else float("inf")
 
     async def _end(self, host: str) -> None:
         """End the connections of a host that does not speak any more. It is gone with one of the next looks."""

@@ -56,9 +56,6 @@ class Standing:
     When the connection is lost the claims are gone in that instant, for everybody: another host may take a session
     over. On the next connection those that nobody has taken are taken up again; what was taken meanwhile is noticed by
     its fence.
-
-    Attributes:
-        came_back: When (monotonic) it was made anew, or its host woke up, for the last time; None if never.
     """
 
     def __init__(
@@ -97,7 +94,7 @@ class Standing:
         self._stir = asyncio.Event()
         self._opened = False
         self._doubtful = False
-        self.came_back: float | None = None
+        self._came_back: float | None = None
 
     # What callers ask for
 
@@ -123,6 +120,14 @@ class Standing:
     def owner(self, session_id: str, fence: int | None) -> str | None:
         """Which host it is that makes a session under this claim."""
         return self._claims.owner(session_id, fence)
+
+    @property
+    def steady_s(self) -> float:
+        """For how long the connection has been there, and its hosts have announced themselves, without a break."""
+        now = self._monotonic()
+        if any(now - at > LEASE_S for at in self._hosts.values()):
+            return 0.0
+        return now - self._came_back if self._came_back is not None else float("inf")
 
     def is_lost(self, session_id: str, fence: int) -> bool:
         """Whether this claim is known to be another host's by now, or nobody's."""
@@ -155,7 +160,7 @@ class Standing:
         if host not in self._hosts:
             await connection.execute(_LOCK, peers.lock_prefix(self._schema) + host)
         elif now - self._hosts[host] > LEASE_S:  # it was paused, and perhaps all others with it
-            self.came_back = now
+            self._came_back = now
         self._hosts[host] = now
         self._unheard.discard(host)
         await connection.execute(peers.ANNOUNCE, *peers.announcement(host, bulletin))
@@ -274,7 +279,7 @@ class Standing:
             raise
         self._connection = connection
         if self._opened:
-            self.came_back = self._monotonic()
+            self._came_back = self._monotonic()
             await self._moved()
         self._opened = True
         self._hear(None)

@@ -312,6 +312,24 @@ class SharedStoreContract:
         draft.session = before
         await two.commit(draft.log(fence=fence))
 
+    async def test_who_was_silent_himself_judges_nobody(self, sharing: Sharing) -> None:
+        one, two, draft = sharing.one, sharing.two, unsettled("ses_1")
+        await peers(one).announce("host_1", bulletin("a"))
+        await peers(two).announce("host_2", bulletin("b"))
+        await one.commit(draft.create())
+        fence = await claimed(one, "ses_1", "host_1")
+
+        async def nobody_lives() -> bool | None:
+            return not any(peer.living for peer in await peers(two).hosts())
+
+        await until(sharing, nobody_lives)
+        for _ in range(2):
+            assert list(await peers(two).abandoned("b", 9)) == []
+            await peers(two).announce("host_2", bulletin("b"))
+        await one.commit(draft.log(fence=fence))
+        await peers(one).announce("host_1", bulletin("a"))
+        assert [peer.living for peer in await peers(two).hosts()] == [True, True]
+
     async def test_who_leaves_is_gone_at_once(self, sharing: Sharing) -> None:
         one, two = sharing.one, sharing.two
         await peers(one).announce("host_1", bulletin("a"))
