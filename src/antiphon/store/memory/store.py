@@ -105,8 +105,8 @@ class MemoryStore:
     async def commit(self, commit: Commit) -> None:
         require_whole(commit)
         kept = self._data.kept.get(commit.session.id)
-        self._require_unspent(kept, commit)
         kept = self._create(commit, kept) if commit.expected == 0 else self._advance(commit, kept)
+        self._require_unspent(kept, commit)
         kept.session = commit.session
         kept.entries.extend(commit.entries)
         self._data.feed.extend((entry.session_id, entry.sequence) for entry in commit.entries)
@@ -140,9 +140,9 @@ class MemoryStore:
         return kept
 
     @staticmethod
-    def _require_unspent(kept: Kept | None, commit: Commit) -> None:
+    def _require_unspent(kept: Kept, commit: Commit) -> None:
         for text in commit.texts:
-            spent = kept.keys.get(text.idempotency_key or "") if kept else None
+            spent = kept.keys.get(text.idempotency_key or "")
             if spent and spent.message_id != text.message_id:
                 raise ValueError(f"the idempotency key of {text.message_id} was spent on {spent.message_id}")
 
