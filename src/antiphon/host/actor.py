@@ -40,6 +40,7 @@ BROKEN_PAUSE_S = 5.0
 """After how long a session that met a flaw of ours is looked at again."""
 
 
+_REWRITES = {e.MessageEdited.TYPE, e.MessageEnded.TYPE}
 FLAW = "This session met an internal error; see the host's log."
 
 
@@ -536,36 +537,45 @@ class SessionActor:
         """
         if self._loaded and self.owns:
             return False
-        before = self.session
+        held = self.owns
         await self._ownership.seek()
-        self.session = await self._context.store.load(self.session_id)
-        self._loaded, self._lost = True, False
-        if before is not None and self._context.neighbours:
-            await self._take_in(before, doubtful.step.entries if doubtful else [])
+        session = await self._context.store.load(self.session_id)
+        news = await self._news(self.session, session)
+        self.session, self._loaded, self._lost = session, True, False
+        for entry in news:
+            if entry.type in _REWRITES and entry.message_id:
+                self._written.pop(entry.message_id, None)
+        if held and self._context.neighbours:
+            await self._take_in(news, doubtful.step.entries if doubtful else [])
         return True
 
-    async def _take_in(self, before: Session, own: list[Entry]) -> None:
-        """Others may have written since: an owner learns from it what to do, or that it is none any more.
-
-        Args:
-            before: The session as it was known.
-            own: What this host may have written after that.
-        """
-        session, found = self.session, list[Entry]()
-        after = before.sequence
-        while session is not None and after < session.sequence:
-            page = await self._context.store.entries(self.session_id, after=after, limit=BATCH_MAX)
+    async def _news(self, before: Session | None, after: Session | None) -> list[Entry]:
+        """What was written between two looks at the session, where others may have written."""
+        found = list[Entry]()
+        if before is None or after is None or not self._context.neighbours:
+            return found
+        while (last := found[-1].sequence if found else before.sequence) < after.sequence:
+            page = await self._context.store.entries(self.session_id, after=last, limit=BATCH_MAX)
             if not page:
                 break
-            found += page
-            after = page[-1].sequence
+            found += [entry for entry in page if entry.sequence <= after.sequence]
+        return found
+
+    async def _take_in(self, found: list[Entry], own: list[Entry]) -> None:
+        """Others may have written: an owner learns from it what to do, or that it is none any more.
+
+        Args:
+            found: What was written since the last look.
+            own: What this host may have written of that, at its beginning.
+        """
         if own and found[: len(own)] == own:
-            del found[: len(own)]
-        if self.owns and of_an_owner(found):
+            found = found[len(own) :]
+        if of_an_owner(found):
             self._lose()
             await self._ownership.seek()
-        elif self.owns and (found or session is None):
-            self._driver.look(session, [e.event(entry) for entry in found if entry.type == e.PermissionAnswered.TYPE])
+        elif self._ownership.settled and (found or self.session is None):
+            answers = [e.event(entry) for entry in found if entry.type == e.PermissionAnswered.TYPE]
+            self._driver.look(self.session, answers)
 
     def _lose(self) -> None:
         """Another host has, or had, the session: the agent that runs here is not its agent any more, and is ended."""

@@ -12,7 +12,6 @@ from antiphon.host.context import Context
 log = logging.getLogger("antiphon.host")
 
 _GUESTS_TURN_EVENTS = {e.TurnCancelRequested.TYPE}
-_OWNERS_PERMISSION_EVENTS = {e.PermissionRequested.TYPE, e.PermissionExpired.TYPE}
 
 
 class Ownership:
@@ -81,7 +80,7 @@ class Ownership:
 def of_an_owner(entries: Iterable[Entry]) -> bool:
     """Whether only a session's owner can have written these."""
     return any(
-        entry.type in _OWNERS_PERMISSION_EVENTS
+        entry.type == e.PermissionRequested.TYPE
         or entry.type.startswith("agent.")
         or (entry.type.startswith("turn.") and entry.type not in _GUESTS_TURN_EVENTS)
         for entry in entries
