@@ -12,6 +12,7 @@ from antiphon.agents.catalogue import ADAPTERS, UnknownAdapter, build
 from antiphon.agents.environment import SECRET_NAME
 from antiphon.config import Config, ConfigError, HostTable, HttpTable, read_config
 from antiphon.host.settings import AgentSettings
+from antiphon.store.address import shown
 from antiphon.webhooks.settings import WebhooksTable
 
 HIDDEN = "[hidden]"
@@ -70,6 +71,7 @@ def described(data_dir: Path, named: Path | None) -> dict[str, Any]:
     return {
         "file": str(path),
         "exists": path.exists(),
+        "store": shown(os.environ.get("ANTIPHON_STORE") or "sqlite"),
         "host": _changed(config.host, HostTable()),
         "http": _changed(config.http, HttpTable()),
         "webhooks": _changed(config.webhooks, WebhooksTable()),

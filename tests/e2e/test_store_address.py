@@ -99,6 +99,7 @@ def test_a_command_starts_a_host_on_the_store_that_the_environment_names(quiet_h
     busy = host.post("desk", "[[hold gate]]").json
     until(lambda: host.receipt(busy["id"])["state"] == "running", "an agent that runs")
     assert mentions(host) == []
+    assert f"{OWNER}:[hidden]@" in json.loads(host.cli("config", "--json").out)["store"]
     environments = [(Path("/proc") / str(pid) / "environ").read_bytes() for pid in agents_of(host)]
     assert environments
     assert not any(PASSWORD.encode() in environment for environment in environments)

@@ -28,7 +28,7 @@ def config(context: Context, given: Given) -> int:
         return DONE
     file = found["file"] if found["exists"] else f"{found['file']} (there is none; everything has its default)"
     tables = [line for table in ("host", "http", "webhooks") for line in _lines(table, found[table])]
-    fields(context.out, [("file", file), *tables])
+    fields(context.out, [("file", file), ("store", found["store"]), *tables])
     fields(context.out, [(f"agents.{name}", _agent(table)) for name, table in found["agents"].items()])
     return DONE
 
