@@ -501,12 +501,17 @@ class Host(Together):
             return taken.ids["session_id"]
 
     def _awake(self, key: str) -> str | None:
-        """The session with that key, where it is awake and just now at rest here: then the store need not be asked."""
-        if self.context.neighbours:  # others may have changed it
-            return None
+        """The session with that key, where it is awake and just now at rest here: then the store need not be asked.
+
+        Where another host has deleted it since, the commit finds out.
+        """
         actor = self._actors.get(self._named.get(key, ""))
-        session = actor.session if actor and actor.certain else None
+        session = actor.session if actor and actor.owns and actor.certain else None
         return session.id if session and session.key == key and session.lifecycle != "deleted" else None
+
+    def home(self, message_id: str) -> str | None:
+        """The session of a message that came this way lately."""
+        return self._homes.get(message_id)
 
     async def receipt(self, message_id: str) -> Receipt:
         """See `Service.receipt`. What waits or runs is told from memory, where nobody else can have changed it."""

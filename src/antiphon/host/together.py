@@ -88,17 +88,23 @@ class Together(Following):
         """
         fanout, clock = self.context.fanout, self.context.clock
         until = None if seconds is None else clock.monotonic() + seconds
+        known: Receipt | None = None
         with fanout.waiting(message_id) as ended:
-            now = await self.receipt(message_id)
-            with fanout.moves(now.session_id) as moved:
+            if (session_id := self.home(message_id)) is None:
+                known = await self.receipt(message_id)
+                session_id = known.session_id
+            with fanout.moves(session_id) as moved:
                 ended.add_done_callback(lambda _: moved.set())
-                while True:
+                while not ended.done():
                     moved.clear()
-                    stored = await self.context.store.message(message_id)
-                    if stored is None:  # its session was deleted meanwhile, which ended it
-                        return fanout.farewell(message_id) or _cancelled(now, rfc3339(clock.now()))
+                    if at_hand := self._at_hand(session_id, message_id):
+                        known = at_hand
+                    elif (stored := await self.context.store.message(message_id)) is None:  # it was deleted meanwhile
+                        return fanout.farewell(message_id) or _cancelled(message_id, known, rfc3339(clock.now()))
+                    elif stored.message.ended_at is not None:
+                        break
                     left_s = None if until is None else until - clock.monotonic()
-                    if stored.message.ended_at is not None or ended.done() or (left_s is not None and left_s <= 0):
+                    if left_s is not None and left_s <= 0:
                         break
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(left_s):
@@ -106,6 +112,18 @@ class Together(Following):
             if ended.done() and not ended.cancelled():
                 return ended.result()
         return await self.receipt(message_id)
+
+    def home(self, message_id: str) -> str | None:
+        """The session of a message, where that is known without asking the store."""
+        raise NotImplementedError
+
+    def _at_hand(self, session_id: str, message_id: str) -> Receipt | None:
+        """The receipt of a message that has not ended as far as this host knows, which owns its session.
+
+        Another one may have ended it since; of that a notice comes.
+        """
+        actor = self._actors.get(session_id)
+        return actor.receipt(message_id) if actor and actor.owns and actor.certain else None
 
 
 async def bid_farewell(neighbours: Neighbours) -> None:
@@ -115,8 +133,14 @@ async def bid_farewell(neighbours: Neighbours) -> None:
             await neighbours.gone()
 
 
-def _cancelled(receipt: Receipt, at: str | None) -> Receipt:
-    """The last receipt of a message whose session another host deleted."""
+def _cancelled(message_id: str, receipt: Receipt | None, at: str | None) -> Receipt:
+    """The last receipt of a message whose session another host deleted.
+
+    Raises:
+        NotFound: It was gone before anything was known of it.
+    """
+    if receipt is None:
+        raise errors.NotFound("message", message_id)
     if receipt.ended_at is not None:
         return receipt
     return replace(receipt, state="cancelled", ended_at=at, position=None, waiting_for=None)
