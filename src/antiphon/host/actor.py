@@ -250,7 +250,7 @@ class SessionActor:
     @property
     def agent_away(self) -> bool:
         """Whether no agent of this session runs, as far as its journal tells where it is another host's."""
-        if self.owns or self.session is None:
+        if self.owns or self.session is None or self.session.lifecycle == "deleted":
             return self._driver.away
         return self._driver.away and self.session.agent_run is None
 
@@ -372,7 +372,8 @@ class SessionActor:
                 await self._take_apart(self._under_way, error)
             self._busy, self._taken_up = False, []
             self._settle()
-            await self._leave_to_others()
+            if await self._left_to_others():
+                self._settle()
 
     async def _take_apart(self, batch: list[Pending], error: Exception) -> None:
         """A batch met a flaw: its commands are tried one by one, so that only the one at fault fails.
@@ -591,20 +592,20 @@ class SessionActor:
         self._mailbox = deque(_of_clients(self._mailbox))
         self._texts.clear()
 
-    async def _leave_to_others(self) -> None:
-        """Give the session up where another host should have it, as soon as nothing of it runs here."""
+    async def _left_to_others(self) -> bool:
+        """Give the session up where another host should have it, once nothing of it runs here; whether it was."""
         session = self.session
         if session is None or self._lost or session.running or self._mailbox:
-            return
+            return False
         if not self._ownership.should_leave(session, waits=self._context.places.waits(self)):
-            return
+            return False
         if not self._driver.away:
             self._driver.let_go()
-            return
+            return False
         await self._ownership.release()
         self._loaded = False
-        self._alarm.set(None)
         self._context.places.give_back(self)
+        return True
 
     async def _decide(self, batch: list[Pending]) -> Made:
         given = self._given()

@@ -322,6 +322,8 @@ class MemoryStore:
         self._seat.inboxes.add(inbox)
         try:
             while not self._closed.is_set():
+                if self._seat.lost:
+                    inbox.ready.clear()  # `regain` sets it
                 for notice in inbox.take() if not self._seat.lost else ():
                     yield notice
                 if not self._closed.is_set():
