@@ -541,7 +541,7 @@ class SessionActor:
         held = self.owns
         await self._ownership.seek()
         session = await self._context.store.load(self.session_id)
-        news = await self._news(self.session, session)
+        news = await self._news(self.session, session) if held else []
         self.session, self._loaded, self._lost = session, True, False
         for entry in news:
             if entry.type in _REWRITES and entry.message_id:
@@ -584,6 +584,7 @@ class SessionActor:
             log.warning("a session was lost", extra={"action": "session_lost", "session_id": self.session_id})
         self._losses += 1
         self._ownership.lose()
+        self._written.clear()
         self._desk.cut = True
         self._dismissed = [task for task in self._dismissed if not task.done()]
         self._dismissed.append(self._tasks.start(self._driver.close(patience_s=0), "dismiss"))
@@ -603,6 +604,7 @@ class SessionActor:
             self._driver.let_go()
             return False
         await self._ownership.release()
+        self._written.clear()
         self._loaded = False
         self._context.places.give_back(self)
         return True
@@ -751,7 +753,7 @@ class SessionActor:
                 self._texts[event.turn_id] = []
             elif isinstance(event, e.MessageEdited | e.MessageEnded):
                 self._written.pop(event.message_id, None)
-            elif isinstance(event, e.MessageAccepted) and len(event.text) <= AT_HAND_MAX:
+            elif isinstance(event, e.MessageAccepted) and self.owns and len(event.text) <= AT_HAND_MAX:
                 self._written[event.message_id] = NewText(
                     message_id=event.message_id, text=event.text, files=event.files
                 )

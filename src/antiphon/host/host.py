@@ -503,10 +503,10 @@ class Host(Together):
     def _awake(self, key: str) -> str | None:
         """The session with that key, where it is awake and just now at rest here: then the store need not be asked.
 
-        Where another host has deleted it since, the commit finds out.
+        Where another host has deleted it since, that is found out before anything is decided for good.
         """
         actor = self._actors.get(self._named.get(key, ""))
-        session = actor.session if actor and actor.owns and actor.certain else None
+        session = actor.session if actor and actor.certain else None
         return session.id if session and session.key == key and session.lifecycle != "deleted" else None
 
     def home(self, message_id: str) -> str | None:

@@ -102,7 +102,7 @@ class Together(Following):
                     elif (stored := await self.context.store.message(message_id)) is None:  # it was deleted meanwhile
                         return fanout.farewell(message_id) or _cancelled(message_id, known, rfc3339(clock.now()))
                     elif stored.message.ended_at is not None:
-                        break
+                        return await self._receipt(stored.message)
                     left_s = None if until is None else until - clock.monotonic()
                     if left_s is not None and left_s <= 0:
                         break

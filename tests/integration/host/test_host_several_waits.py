@@ -20,6 +20,10 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
     await town.leave()
 
 
+async def never(*_: Any, **__: Any) -> NoReturn:
+    raise AssertionError("this need not be read")
+
+
 async def owned(at: Resident) -> str:
     """A session that this host owns and has answered in; its id."""
     view, _ = await at.host.create_session(NewSession(agent="scripted", key="k"), return_existing=False)
@@ -35,12 +39,21 @@ async def test_an_owner_that_is_sent_to_and_waited_at_reads_nothing(
     await town.settle("beta")
     await owned(alpha)
 
-    async def never(*_: Any, **__: Any) -> NoReturn:
-        raise AssertionError("this need not be read")
-
-    for name in ("find", "load", "message", "turn", "reply"):
+    for name in ("find", "load", "entries", "message", "turn", "reply"):
         monkeypatch.setattr(alpha.line.store, name, never)
     assert (await alpha.ask("k", "A")).reply == "answer to A"
+
+
+async def test_a_guest_does_not_read_what_the_owners_agent_said_in_order_to_decide(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alpha, beta = await town.settle("alpha"), await town.settle("beta")
+    await owned(alpha)
+    await beta.ask("k", "A")
+    await alpha.ask("k", "B")
+    for name in ("find", "entries"):
+        monkeypatch.setattr(beta.line.store, name, never)
+    assert (await beta.ask("k", "C")).reply == "answer to C"
 
 
 async def test_one_who_waits_at_the_owner_hears_that_another_host_withdrew_his_message(town: Town) -> None:
