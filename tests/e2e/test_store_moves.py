@@ -65,6 +65,7 @@ def test_a_host_goes_on_with_a_copy_in_postgresql_and_back(host: Host, real_post
         host.session(key="desk")
         old = host.ended(keyed(host, "hello").json["id"])
         cursor = host.events("desk")[1]["cursor"]
+        place = host.api("GET", "/events?after=another:0").json["next_cursor"]
         held, first = host.held("desk", "first")
         waiting = host.post("desk", "second").json
         receiver.wait(1, PATIENCE_S)
@@ -89,6 +90,8 @@ def test_a_host_goes_on_with_a_copy_in_postgresql_and_back(host: Host, real_post
         assert host.ended(waiting["id"], PATIENCE_S)["reply"] == "echo: second"
         after = host.api("GET", f"/sessions/desk/events?after={cursor}").json["items"]
         assert (after[0]["type"], after) == (host.events("desk")[2]["type"], host.events("desk")[2:])
+        everywhere = host.api("GET", f"/events?after={place}").json["items"]
+        assert [event["type"] for event in everywhere[:2]] == ["gap", "snapshot"], "places in the feed are not the same"
         told = {old["id"], first["id"], waiting["id"]}
 
         def all_told() -> bool:

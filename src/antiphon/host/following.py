@@ -13,6 +13,7 @@ from antiphon.core.session import Session
 from antiphon.host.cursors import parsed
 from antiphon.host.reading import Reading
 from antiphon.host.views import EventView, Page, Receipt, event_view, rfc3339
+from antiphon.ports.store import OtherFeed
 
 PAGE_BYTES = 4 << 20
 BACKWARDS_STEP = 50
@@ -161,7 +162,7 @@ class Following(Reading):
         epoch, _, position = after.partition(":")
         if not epoch or not position:
             raise InvalidRequest("The cursor must be one that the feed gave, of the form EPOCH:POSITION.")
-        if epoch == self.context.store.epoch:
+        if epoch == self.context.store.epoch and await self._is_of_this_feed(position):
             return (), position
         at = rfc3339(self.context.clock.now()) or ""
         here: dict[str, Any] = {"cursor": "", "session_id": "", "generation": 0, "at": at}
@@ -170,6 +171,15 @@ class Following(Reading):
         gap = EventView(type="gap", data={"asked_for": after}, **here)
         told = gap, EventView(type="snapshot", data=snapshot, **here)
         return told, await self.context.store.feed_end()
+
+    async def _is_of_this_feed(self, position: str) -> bool:
+        """Whether a position was given by this store, and not by the one that it is a copy of."""
+        try:
+            with _positions():
+                await self.context.store.feed(after=position, limit=1)
+        except OtherFeed:
+            return False
+        return True
 
 
 def _takes_up(entry: e.Entry, message_id: str) -> bool:
@@ -188,5 +198,5 @@ class _positions:  # noqa: N801 - reads as a statement
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, ValueError):
+        if isinstance(error, ValueError) and not isinstance(error, OtherFeed):
             raise InvalidRequest("The cursor must be one that the feed gave.") from error

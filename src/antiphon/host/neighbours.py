@@ -79,9 +79,12 @@ class Neighbours:
             for peer in self._known
         )
 
-    def absent(self, name: str) -> bool:
-        """Whether no host of that name lives."""
-        return name != self.name and not any(peer.living for peer in self._known if peer.name == name)
+    def hindrance(self, name: str) -> str | None:
+        """Why the host of that name owns no session just now, for a person; None where it may."""
+        there = [peer for peer in self._known if peer.name == name]
+        if name != self.name and not any(peer.living for peer in there):
+            return "it is away"
+        return "it was drained" if any(peer.drained for peer in there) else None
 
     # What is done all the time
 

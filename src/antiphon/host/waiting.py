@@ -22,8 +22,8 @@ def waiting_for(session: Session, message: Message, context: Context, *, hindran
         hindrance: What keeps the session's next turn from starting, as far as its actor knows.
     """
     home = session.labels.get(HOST_LABEL)
-    if home and context.neighbours and context.neighbours.absent(home):
-        return f"host {home}, which has the files of session {session.id}, to come back: it is away"
+    if home and context.neighbours and (hindrance_there := context.neighbours.hindrance(home)):
+        return f"host {home}, which has the files of session {session.id}: {hindrance_there}"
     if session.lifecycle == "stopped":
         return f"session {session.id} was stopped: resume it"
     if session.paused_at:
