@@ -196,11 +196,30 @@ def _prepare(data_dir: Path) -> None:
 @contextlib.asynccontextmanager
 async def _opened(options: ServeOptions, clock: SystemClock) -> AsyncGenerator[WholeStore]:
     """The store, closed in the end."""
-    store = await _open(options, clock)
+    with _alone(options):
+        store = await _open(options, clock)
+        try:
+            yield store
+        finally:
+            await store.close()
+
+
+@contextlib.contextmanager
+def _alone(options: ServeOptions) -> Generator[None]:
+    """Be the only host on the data directory, whatever else it shares: its tokens and conversations are there."""
+    if _store_kind(options) == "sqlite":  # that store sees to it by itself
+        yield
+        return
+    from antiphon.store.sqlite.lock import DirectoryLock
+
     try:
-        yield store
+        lock = DirectoryLock.take(options.data_dir / "antiphon.lock")
+    except OSError as error:
+        raise CannotServe(f"The data directory {options.data_dir} can't be used: {error.strerror}.") from error
+    try:
+        yield
     finally:
-        await store.close()
+        lock.release()
 
 
 async def _open(options: ServeOptions, clock: SystemClock) -> WholeStore:

@@ -98,6 +98,18 @@ def test_a_refused_message_beside_a_queue_leaves_the_queue_alone(host: Host, key
     assert [host.ended(receipt["id"])["reply"] for receipt in waiting] == ["echo: second", "echo: third"]
 
 
+def test_a_second_host_on_the_data_directory_is_refused_and_the_first_goes_on(host: Host) -> None:
+    before = host.ready["pid"]
+
+    second = host.cli("serve", "--port", "0")
+
+    assert second.code == 1
+    assert f"in use by another host (process {before})" in second.err
+    assert host.read_ready()
+    assert host.ready["pid"] == before
+    assert host.cli("session", "message", "desk", "hello", "--agent", "echo").out == "echo: hello\n"
+
+
 def test_after_the_refusals_the_session_takes_the_next_message(host: Host) -> None:
     session_id = host.session()
     sender, _ = host.held(session_id, "first")
