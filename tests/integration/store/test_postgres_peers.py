@@ -14,6 +14,7 @@ from antiphon.core.errors import StoreUnavailable
 from antiphon.ports.peers import GRACE_S, LEASE_S, SETTLING_S, Bulletin
 from antiphon.ports.store import Fenced
 from antiphon.store.postgres import PostgresStore
+from antiphon.store.postgres.claims import Asked, Claims
 from antiphon.system import SystemClock
 from antiphon.testing.cut_line import CutLine
 from antiphon.testing.drafts import Draft
@@ -29,6 +30,7 @@ from antiphon.core.errors import StoreUnavailable
 from antiphon.ports.peers import Bulletin
 from antiphon.ports.store import Fenced, SequenceMoved
 from antiphon.store.postgres import PostgresStore
+from antiphon.store.postgres.claims import Asked, Claims
 from antiphon.system import SystemClock
 from antiphon.testing.drafts import Draft
 
@@ -137,6 +139,26 @@ async def test_a_claim_that_nobody_waits_for_any_more_is_undone_and_disturbs_no_
     assert fence is not None
     await one.release("ses_0", fence)
     assert await two.claim("ses_0", "two") is not None
+
+
+async def test_a_claim_whose_caller_goes_away_as_it_succeeds_is_undone(
+    hosts: tuple[PostgresStore, PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = hosts
+    tell = Claims._tell  # pyright: ignore[reportPrivateUsage]
+
+    def told_and_cancelled(asked: Asked, fence: int | None) -> bool:
+        told = tell(asked, fence)
+        claiming.cancel()  # it has been woken, and has not run yet
+        return told
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Claims, "_tell", staticmethod(told_and_cancelled))
+        claiming = asyncio.ensure_future(one.claim("ses_1", "one"))
+        await asyncio.wait([claiming], timeout=PATIENCE_S)
+    assert claiming.cancelled()
+    async with asyncio.timeout(PATIENCE_S):
+        assert await until(lambda: two.claim("ses_1", "two"))
 
 
 async def test_a_release_goes_on_when_its_caller_goes_away(hosts: tuple[PostgresStore, PostgresStore]) -> None:
@@ -319,6 +341,27 @@ async def test_a_claim_that_another_host_got_is_fenced_even_if_a_failover_forgot
     again = await one.claim("ses_1", "host_1")
     draft.session = before
     await one.commit(draft.log(fence=again))
+
+
+async def test_a_claim_of_which_nobody_knows_whether_it_came_about_leaves_no_owner(
+    hosts: tuple[PostgresStore, PostgresStore], real_postgres: RealPostgres, schema: str
+) -> None:
+    one, two = hosts
+    kept, doubtful = unsettled("ses_1"), unsettled("ses_2")
+    for draft in (kept, doubtful):
+        await one.commit(draft.create())
+    await one.peers.announce("host_1", bulletin("a"))
+    await two.peers.announce("host_2", bulletin("b"))
+    assert await one.claim("ses_1", "host_1") is not None
+    async with cut_off(one), tool(real_postgres, schema) as other:  # its statement was carried out, and then it was cut
+        await other.execute("UPDATE sessions SET owner = 'host_1', fence = fence + 1 WHERE id = 'ses_2'")
+
+    async def left_behind() -> list[str] | None:
+        return list(await two.peers.abandoned("b", 9)) or None
+
+    async with asyncio.timeout(PATIENCE_S):
+        assert await until(left_behind) == ["ses_2"]
+    assert await two.claim("ses_1", "host_2") is None
 
 
 async def locked(connection: asyncpg.Connection, name: str) -> bool | None:

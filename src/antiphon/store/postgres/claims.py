@@ -47,6 +47,11 @@ SELECT id, CASE WHEN locked THEN pg_advisory_unlock({_LOCK}) END FROM done"""
 _TRY_LOCKS = f"SELECT id, pg_try_advisory_lock({_LOCK}) FROM unnest($2::text[]) AS given (id)"
 _UNLOCKS = f"SELECT pg_advisory_unlock({_LOCK}) FROM unnest($2::text[]) AS given (id)"
 _FENCES = "SELECT id, fence FROM sessions WHERE id = ANY($1::text[])"
+_SWEEP = """
+WITH stale AS MATERIALIZED (
+    SELECT number FROM sessions WHERE owner = ANY($1::text[]) AND id <> ALL($2::text[]) FOR NO KEY UPDATE SKIP LOCKED),
+freed AS (UPDATE sessions SET owner = NULL FROM stale WHERE sessions.number = stale.number)
+SELECT count(*) > (SELECT count(*) FROM stale) FROM sessions WHERE owner = ANY($1::text[]) AND id <> ALL($2::text[])"""
 _DISOWN_ALL = """
 UPDATE sessions SET owner = NULL
 WHERE number IN (SELECT number FROM sessions WHERE owner = $1 FOR NO KEY UPDATE SKIP LOCKED)"""
@@ -89,6 +94,9 @@ class Claims:
         """With their last fences: to be freed."""
         self._locked: set[str] = set()
         """Those of which this connection has the lock."""
+        self._hosts: set[str] = set()
+        self._stale = False
+        """Rows may name one of these hosts as the owner of what it does not hold."""
         self._lost: OrderedDict[str, int] = OrderedDict()
         """Sessions whose claims could not be kept, with their last fences."""
 
@@ -121,6 +129,7 @@ class Claims:
         """Take up on a new connection what was held on the last, except what others have taken meanwhile."""
         self._locked.clear()
         self._unfenced.clear()
+        self._stale = True  # of a claim that was cut short nobody knows whether it came about
         had = dict(self._held)  # some may be given up meanwhile; `free` takes care of those
         for id, locked in await connection.fetch(_TRY_LOCKS, self._prefix, list(had)):
             if locked:
@@ -134,6 +143,16 @@ class Claims:
             self._locked.discard(id)
         if moved:
             await connection.fetch(_UNLOCKS, self._prefix, moved)
+
+    async def sweep(self, connection: Connection) -> bool:
+        """Take these hosts out of the rows of what they don't hold; whether it has to be done again.
+
+        Raises:
+            FAULTS: The connection is of no use any more.
+        """
+        if self._stale and self._hosts:
+            self._stale = await connection.fetchval(_SWEEP, list(self._hosts), list(self._held))
+        return self._stale and bool(self._hosts)
 
     async def claim(self, connection: Connection, asked: Sequence[Asked]) -> None:
         """Claim the first `BATCH` of what is asked for, as one statement. What that does not settle is asked for again.
@@ -164,6 +183,7 @@ class Claims:
                 one.outcome.set_exception(error)
 
     async def _claim(self, connection: Connection, batch: Sequence[Asked]) -> None:
+        self._hosts |= {one.host for one in batch}
         ids = [one.session_id for one in batch]
         mine = [id in self._locked for id in ids]
         try:
@@ -181,7 +201,7 @@ class Claims:
         """Tell what became of a claim; one that nobody wants any more is given up."""
         id = one.session_id
         if not locked:
-            _tell(one, None)
+            self._tell(one, None)
             return
         self._locked.add(id)
         if fence is None:
@@ -191,7 +211,7 @@ class Claims:
         self._given_up.pop(id, None)  # an older claim of it, which is no more
         self._lost.pop(id, None)
         self._held[id] = Claim(fence, one.host)
-        if not _tell(one, fence):
+        if not self._tell(one, fence):
             self.give_up(id, fence)
 
     async def free(self, connection: Connection, asked: Sequence[Asked]) -> bool:
@@ -227,10 +247,10 @@ class Claims:
         for id in [id for id, claim in self._held.items() if claim.host == host]:
             self._lose(id)
 
-
-def _tell(one: Asked, fence: int | None) -> bool:
-    """Whether somebody still wanted to know."""
-    if one.outcome.done():
-        return False
-    one.outcome.set_result(fence)
-    return True
+    @staticmethod
+    def _tell(one: Asked, fence: int | None) -> bool:
+        """Whether somebody still wanted to know."""
+        if one.outcome.done():
+            return False
+        one.outcome.set_result(fence)
+        return True

@@ -107,7 +107,19 @@ class Standing:
         asked = Asked(session_id, host, _future())
         self._asked.append(asked)
         self._stir.set()
-        return await asked.outcome
+        try:
+            return await asked.outcome
+        except asyncio.CancelledError:
+            self._take_back(asked)
+            raise
+
+    def _take_back(self, asked: Asked) -> None:
+        """Give up what was won for a caller who went away before he could hear of it."""
+        outcome = asked.outcome
+        if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
+            fence = outcome.result()
+            if fence is not None and self._claims.give_up(asked.session_id, fence):
+                self._stir.set()
 
     async def release(self, session_id: str, fence: int) -> None:
         """See `Store.release`. While the server is away it is as good as done: nothing is held there."""
@@ -241,11 +253,12 @@ class Standing:
         left = await self._claims.free(connection, self._asked)
         if not left:
             self._tell_freed()
+        stale = await self._claims.sweep(connection)
         if self._asked:
             await self._claims.claim(connection, self._asked)
             self._asked = [one for one in self._asked if not one.outcome.done()]
             left = await self._claims.free(connection, self._asked)
-        return left or bool(self._asked)
+        return left or stale or bool(self._asked)
 
     @staticmethod
     async def _run(connection: Connection, errand: Errand) -> None:
