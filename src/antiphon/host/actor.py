@@ -543,12 +543,25 @@ class SessionActor:
         session = await self._context.store.load(self.session_id)
         news = await self._news(self.session, session) if held else []
         self.session, self._loaded, self._lost = session, True, False
-        for entry in news:
-            if entry.type in _REWRITES and entry.message_id:
-                self._written.pop(entry.message_id, None)
+        self._read_up(news)
         if held and self._context.neighbours:
             await self._take_in(news, doubtful.step.entries if doubtful else [])
         return True
+
+    def _read_up(self, news: Iterable[Entry]) -> None:
+        """Have at hand what persons wrote at other doors, and no more what was written anew or is over."""
+        for entry in news:
+            if entry.type in _REWRITES and entry.message_id:
+                self._written.pop(entry.message_id, None)
+            elif entry.type == e.MessageAccepted.TYPE:
+                accepted = e.event(entry)
+                assert isinstance(accepted, e.MessageAccepted), "its type says so"
+                self._keep_at_hand(accepted)
+
+    def _keep_at_hand(self, accepted: e.MessageAccepted) -> None:
+        if len(accepted.text) <= AT_HAND_MAX:
+            id = accepted.message_id
+            self._written[id] = NewText(message_id=id, text=accepted.text, files=accepted.files)
 
     async def _news(self, before: Session | None, after: Session | None) -> list[Entry]:
         """What was written between two looks at the session, where others may have written."""
@@ -753,10 +766,8 @@ class SessionActor:
                 self._texts[event.turn_id] = []
             elif isinstance(event, e.MessageEdited | e.MessageEnded):
                 self._written.pop(event.message_id, None)
-            elif isinstance(event, e.MessageAccepted) and self.owns and len(event.text) <= AT_HAND_MAX:
-                self._written[event.message_id] = NewText(
-                    message_id=event.message_id, text=event.text, files=event.files
-                )
+            elif isinstance(event, e.MessageAccepted) and self.owns:
+                self._keep_at_hand(event)
         deleted = step.session is not None and step.session.lifecycle == "deleted"
         for record in step.records.values():
             if not isinstance(record, Message) or record.ended_at is None:

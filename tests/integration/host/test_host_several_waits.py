@@ -44,7 +44,7 @@ async def test_an_owner_that_is_sent_to_and_waited_at_reads_nothing(
     assert (await alpha.ask("k", "A")).reply == "answer to A"
 
 
-async def test_a_guest_does_not_read_what_the_owners_agent_said_in_order_to_decide(
+async def test_a_guest_reads_little_in_order_to_decide_and_the_owner_little_in_order_to_prompt(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alpha, beta = await town.settle("alpha"), await town.settle("beta")
@@ -53,6 +53,7 @@ async def test_a_guest_does_not_read_what_the_owners_agent_said_in_order_to_deci
     await alpha.ask("k", "B")
     for name in ("find", "entries"):
         monkeypatch.setattr(beta.line.store, name, never)
+    monkeypatch.setattr(alpha.line.store, "messages", never)
     assert (await beta.ask("k", "C")).reply == "answer to C"
 
 
