@@ -22,6 +22,7 @@ PIECE_MAX = 4096
 RECENT_BYTES_MAX = 4 << 20
 FAREWELLS_MAX = 1024
 PAGE = 256
+_ENDS = {e.TurnEnded.TYPE, e.SessionDeleted.TYPE}
 
 
 class Topic:
@@ -95,6 +96,11 @@ class Fanout:
         """An entry as clients see it: one object for all who follow."""
 
     @property
+    def closed(self) -> bool:
+        """Whether the host goes down: who waits or follows comes to the end of it."""
+        return self._closed
+
+    @property
     def viewers(self) -> int:
         """How many follow a session or the feed."""
         return sum(len(topic.wakers) for topic in self._topics.values()) + len(self._feeders)
@@ -105,6 +111,10 @@ class Fanout:
             topic.add(entries)
             for waker in topic.wakers:
                 waker.set()
+        if movers := self._movers.get(session_id):
+            if any(entry.type in _ENDS for entry in entries):
+                for waker in movers:
+                    waker.set()
         for waker, farewells in self._feeders.items():
             if entries and entries[-1].type == "session.deleted":
                 farewells.append(entries[-1])
@@ -154,7 +164,7 @@ class Fanout:
 
     @contextmanager
     def moves(self, session_id: str) -> Generator[asyncio.Event]:
-        """An event that is set whenever others have written to the session."""
+        """An event that is set whenever others have written to the session, or a turn of it has ended here."""
         waker = asyncio.Event()
         wakers = self._movers.setdefault(session_id, {})
         wakers[waker] = None

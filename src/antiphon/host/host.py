@@ -616,7 +616,9 @@ class Host(Together):
     async def wait_turn(self, turn_id: str, seconds: float | None) -> TurnView:
         """See `Service.wait_turn`."""
         turn = await self._turn(turn_id)
-        if turn.ended_at is None:
+        if turn.ended_at is None and self.context.neighbours:
+            await self.over_anywhere(turn, seconds)
+        elif turn.ended_at is None:
             actor = self.actor(turn.session_id)
             actor.wake()
             with contextlib.suppress(TimeoutError):

@@ -36,6 +36,7 @@ class Neighbours:
         self._places = places
         self._known: Sequence[Peer] = ()
         self._leaving = False
+        self._unreleased: dict[tuple[str, int], None] = {}
 
     @property
     def name(self) -> str:
@@ -119,11 +120,21 @@ class Neighbours:
             return ()
         return await self._peers.abandoned(self.name, ABANDONED_MAX)
 
+    def release_later(self, session_id: str, fence: int) -> None:
+        """Give that claim up once the store takes it: while this host lives, nobody else can have the session."""
+        self._unreleased[session_id, fence] = None
+
+    async def _release(self) -> None:
+        for session_id, fence in list(self._unreleased):
+            await self._store.release(session_id, fence)
+            self._unreleased.pop((session_id, fence), None)
+
     async def keep_looking(self, take_up: Callable[[str], None]) -> None:
-        """Take up what nobody owns, for ever."""
+        """Take up what nobody owns, and let go of what this host has given up, for ever."""
         while True:
             await self._clock.sleep(LOOK_S)
             try:
+                await self._release()
                 for session_id in await self.abandoned():
                     take_up(session_id)
             except StoreUnavailable:  # whoever announces tells of it

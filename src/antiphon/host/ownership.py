@@ -56,6 +56,8 @@ class Ownership:
 
     def lose(self) -> None:
         """Others have it, or had it: what was begun here is not the session's any more."""
+        if (neighbours := self._context.neighbours) and self.fence is not None:
+            neighbours.release_later(self._session_id, self.fence)
         self.fence, self.settled, self._wanted = None, False, True
 
     def should_leave(self, session: Session, *, waits: bool = False) -> bool:
@@ -66,7 +68,7 @@ class Ownership:
         return not (neighbours.may_own(session) if waits else neighbours.may_keep(session))
 
     async def release(self) -> None:
-        """Give it up. Where the store does not take that, the claim ends with the host's connection."""
+        """Give it up, later where the store does not take that now; at the latest it ends with the host's connection."""
         fence, self.fence, self.settled = self.fence, None, False
         if fence is None:
             return
@@ -75,6 +77,8 @@ class Ownership:
         except StoreUnavailable as error:
             extra = {"action": "release_failed", "session_id": self._session_id, "code": error.code}
             log.warning("a session could not be released", extra=extra)
+            if neighbours := self._context.neighbours:
+                neighbours.release_later(self._session_id, fence)
 
 
 def of_an_owner(entries: Iterable[Entry]) -> bool:

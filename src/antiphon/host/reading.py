@@ -23,6 +23,9 @@ from antiphon.host.views import (
 from antiphon.host.waiting import position_of, waiting_for
 from antiphon.ports.store import SessionQuery, StoreDamaged, StoredMessage
 
+LOOKS_MAX = 5
+"""How often a message is looked for that waits by its record and not in its session, as it may begin and wait again."""
+
 
 class Reading:
     """The reading half of a host. Reads come from the store, or from an actor that has just committed the same."""
@@ -105,17 +108,18 @@ class Reading:
         actor = self._actors.get(message.session_id)
         if actor and not self.context.neighbours and (current := actor.receipt(message.id)):
             return current
-        session = await self.context.store.load(message.session_id)
-        waits = session and session.waiting(message.id)
-        if not session or not waits:  # it has moved on since it was read
-            stored = await self.context.store.message(message.id)
+        for _ in range(LOOKS_MAX):
+            session = await self.context.store.load(message.session_id)
+            waits = session.waiting(message.id) if session else None
+            if session and waits:
+                why = waiting_for(session, waits, self.context, hindrance=self._hindrance(session.id))
+                return receipt(waits, reply=None, position=position_of(session, waits), waiting_for=why)
+            stored = await self.context.store.message(message.id)  # it has moved on since it was read
             if stored is None:
                 raise NotFound("message", message.id)
-            if stored.message.state == "queued":
-                return receipt(message, reply=None, position=None, waiting_for="its session to be read again")
-            return await self._receipt(stored.message)
-        why = waiting_for(session, waits, self.context, hindrance=self._hindrance(session.id))
-        return receipt(waits, reply=None, position=position_of(session, waits), waiting_for=why)
+            if stored.message.state != "queued":
+                return await self._receipt(stored.message)
+        return receipt(message, reply=None, position=None, waiting_for="its session to be read again")
 
     async def queue(self, ref: str) -> Page:
         """See `Service.queue`."""

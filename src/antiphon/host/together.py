@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from antiphon import __version__
 from antiphon.core import errors
+from antiphon.core.session import Turn
 from antiphon.host.following import Following
 from antiphon.host.neighbours import Neighbours
 from antiphon.host.views import HostView, Page, Receipt, host_view, rfc3339
@@ -112,6 +113,19 @@ class Together(Following):
             if ended.done() and not ended.cancelled():
                 return ended.result()
         return await self.receipt(message_id)
+
+    async def over_anywhere(self, turn: Turn, seconds: float | None) -> None:
+        """Wait, at the most so long, for a turn that any host may end: after each of their commits it is looked at.
+
+        Raises:
+            NotFound, StoreUnavailable.
+        """
+        fanout = self.context.fanout
+        with fanout.moves(turn.session_id) as moved, contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not fanout.closed and (await self._turn(turn.id)).ended_at is None:
+                    await moved.wait()
+                    moved.clear()
 
     def home(self, message_id: str) -> str | None:
         """The session of a message, where that is known without asking the store."""
