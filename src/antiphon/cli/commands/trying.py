@@ -33,7 +33,7 @@ def fault_lab(context: Context, given: Given, name: str) -> int:
 
     def check(table: Any, told: Told) -> bool | None:
         testing = import_module("antiphon.testing.agent_check.fault_lab")
-        return testing.check(name, table.adapter, table.options, told)
+        return testing.check(name, table.adapter, table.options, told, only=given.optional("only") or "")
 
     try:
         return _try(context, given, name, check)
