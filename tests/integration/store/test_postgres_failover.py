@@ -38,7 +38,8 @@ def silent_port() -> Iterator[int]:
 
 
 async def test_an_address_where_nothing_listens_is_passed_over(real_postgres: RealPostgres, schema: str) -> None:
-    store = await opened(url_of(free_port(), real_postgres.port), schema)
+    url = url_of(free_port(), real_postgres.port, more="&target_session_attrs=read-write")
+    store = await opened(url, schema)
     await store.commit(Draft("ses_1").create())
     assert await store.claim("ses_1", "host_1") is not None
     await store.close()
