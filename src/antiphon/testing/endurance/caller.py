@@ -1,12 +1,17 @@
-"""Who keeps a session busy: sends, queues, cancels, stops and resumes, and writes down what it was told."""
+"""Who keeps a session busy: sends, queues, cancels, stops and resumes, and writes down what it was told.
+
+A call that gets no answer is no finding: nothing promises how soon a busy machine answers. What it was about must come
+to its end all the same, so its caller lets go of everything that it had under way, and goes on.
+"""
 
 import asyncio
+import contextlib
 import random
 from collections import Counter
 
 import msgspec
 
-from antiphon.client import ApiError, AsyncClient, ClientError
+from antiphon.client import ApiError, AsyncClient, ClientError, HostNotReached, TurnEnded
 from antiphon.client.documents import Receipt
 from antiphon.testing.endurance.fleet import Member
 
@@ -14,6 +19,8 @@ WAYS = ("say",) * 12 + ("queue",) * 4 + ("refuse",) * 2 + ("cancel",) * 2 + ("in
 END_WAIT_S = 600.0
 START_WAIT_S = 60.0
 LOOK_AGAIN_S = 0.5
+LET_GO_WITHIN_S = 300.0
+"""For how long a caller that got no answer tries to reach the host again."""
 
 
 class Account(msgspec.Struct):
@@ -23,12 +30,14 @@ class Account(msgspec.Struct):
         words: The word that each message's answer must hold, by message id.
         ends: The state of each message that has ended, by message id.
         refused: How often a message was refused because one ran.
+        unheard: How many calls got no answer in time.
         findings: What is wrong.
     """
 
     words: dict[str, str] = {}
     ends: dict[str, str] = {}
     refused: int = 0
+    unheard: int = 0
     findings: list[str] = []
 
     def close(self, receipt: Receipt, *, certain: bool) -> None:
@@ -58,15 +67,57 @@ class Caller:
         self._chance = random.Random(seed * 10_007 + number)  # noqa: S311 - a seed, not a secret
         self._count = 0
         self._name = number
+        self._begun = False
+        self._sent: set[str] = set()
 
     async def run(self, ended: asyncio.Event) -> None:
         """Talk until `ended`, then see every message to its end."""
-        try:
-            await self._client.session_start(self._member.name, self._key)
-            while not ended.is_set():
+        while not ended.is_set():
+            try:
+                if not self._begun:
+                    await self._client.session_start(self._member.name, self._key, if_exists="return")
+                    self._begun = True
                 await self._one()
-        except ClientError as error:
-            self._account.findings.append(f"{self._key} ({self._member.name}): {type(error).__name__}: {error}")
+            except HostNotReached:
+                self._account.unheard += 1
+                if not await self._let_go():
+                    self._find(f"no answer for {LET_GO_WITHIN_S:g} s")
+                    return
+            except ClientError as error:
+                self._find(f"{type(error).__name__}: {error}")
+                await self._let_go()
+                return
+
+    def _find(self, what: str) -> None:
+        self._account.findings.append(f"{self._key} ({self._member.name}): {what}")
+
+    async def _let_go(self) -> bool:
+        """Cancel whatever this session has under way, heard of or not, and note its ends; False if nobody answers."""
+        deadline = asyncio.get_running_loop().time() + LET_GO_WITHIN_S
+        while asyncio.get_running_loop().time() < deadline:
+            try:
+                await self._cancel_all()
+            except HostNotReached:
+                await asyncio.sleep(LOOK_AGAIN_S)
+            except ClientError as error:
+                self._find(f"letting go: {type(error).__name__}: {error}")
+                return True
+            else:
+                return True
+        return False
+
+    async def _cancel_all(self) -> None:
+        if not self._begun:
+            return
+        await self._client.queue_cancel(self._key)
+        session = await self._client.session(self._key)
+        if session.turn_id is not None:
+            with contextlib.suppress(TurnEnded):
+                await self._client.turn_cancel(session.turn_id)
+        if session.status == "stopped":
+            await self._client.session_resume(self._key)
+        for message_id in self._sent - self._account.ends.keys():
+            await self._close(await self._client.message(message_id), certain=False)
 
     async def _one(self) -> None:
         way = self._chance.choice(WAYS)
@@ -146,6 +197,7 @@ class Caller:
         mode = {"when_busy": when_busy} if when_busy else {}
         receipt = await self._client.send(self._key, text, wait_s=0, **mode)  # pyright: ignore[reportArgumentType]
         self._account.words[receipt.id] = word
+        self._sent.add(receipt.id)
         return receipt
 
     async def _close(self, receipt: Receipt, *, certain: bool) -> None:
