@@ -52,11 +52,12 @@ class Pending(msgspec.Struct, frozen=True):
 
 
 class Made(msgspec.Struct, frozen=True):
-    """A batch, decided: what is written for it, and what became of each of its commands."""
+    """A batch, decided: what is written for it, what became of each of its commands, and under which claim."""
 
     batch: list[Pending]
     step: Step
     taken: list[Taken]
+    fence: int | None
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -456,7 +457,7 @@ class SessionActor:
                 doubtful = doubtful if made is doubtful else None
                 batch = made.batch
                 if made.step.entries and not doubtful:
-                    await self._context.store.commit(self._commit(made.step))
+                    await self._context.store.commit(self._commit(made))
             except (SequenceMoved, Fenced) as moved:
                 conflicts += 1
                 if isinstance(moved, Fenced):
@@ -639,7 +640,7 @@ class SessionActor:
         self._start_turn(step)
         self._steer(step)
         step.seal()
-        return Made(batch, step, taken)
+        return Made(batch, step, taken, self._ownership.fence)
 
     def _look_back(self, step: Step, given: Given) -> None:
         """Before anything else: settle what an earlier owner left, and end what is late."""
@@ -697,7 +698,8 @@ class SessionActor:
             if message.when_busy == "steer" and not message.steering:
                 step.take(c.SteerTurn(turn_id=session.running.turn.id, message_id=message.id))
 
-    def _commit(self, step: Step) -> Commit:
+    def _commit(self, made: Made) -> Commit:
+        step = made.step
         assert step.session is not None, "a step with entries has a session"
         records = tuple(step.records.values())
         return Commit(
@@ -708,7 +710,7 @@ class SessionActor:
             turns=tuple(record for record in records if isinstance(record, Turn)),
             permissions=tuple(record for record in records if isinstance(record, Permission)),
             texts=new_texts(step.events),
-            fence=self._ownership.fence,
+            fence=made.fence,
         )
 
     # After a commit
@@ -716,7 +718,9 @@ class SessionActor:
     def _done(self, made: Made) -> None:
         """All is durable: remember it, begin the effects, answer, publish."""
         step = made.step
-        self._committed, self._failures, self._ownership.settled = True, 0, self.owns
+        self._committed, self._failures = True, 0
+        if self.owns and made.fence == self._ownership.fence:
+            self._ownership.settled = True
         self._looked_at = step.now
         if self.session is None or step.session is None or step.session.sequence > self.session.sequence:
             self.session = step.session
@@ -728,7 +732,9 @@ class SessionActor:
                 self._tell(pending.answer, pending.command, outcome, step)
             elif not outcome and isinstance(pending.command, c.AgentAsked):
                 self._driver.turn_down(pending.command.permission_id)
-        if self.owns:
+        if self.owns and not self._ownership.settled:
+            self.wake()  # it was claimed anew meanwhile: what is left of before comes first
+        elif self.owns:
             self._driver.look(self.session, step.events)
             if self._wants_agent and self.session is not None:
                 self._open_agent(self.session)

@@ -95,7 +95,7 @@ async def test_no_lock_is_held_over_an_agents_work(house: House) -> None:
     session_id = await house.open()
     await house.open("other")
     held = await house.hold("k")
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(WAIT_S):
         await write_beside(house.line.store, session_id, c.PatchSession(changes={"title": "T"}))
         assert (await house.ask("other", "B")).state == "answered"
         await house.host.patch_session("k", {"model": "m"}, if_match=None)
