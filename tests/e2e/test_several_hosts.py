@@ -108,6 +108,8 @@ def test_a_message_through_any_door_is_answered_by_the_owner_and_told_at_every_d
     assert said[2:] == [("user", "through another door"), ("assistant", "echo: through another door")]
     assert states(beta)["alpha"][1] == 1
     assert states(beta)["beta"][1] == 0
+    assert beta.api("GET", f"/sessions/{session_id}").json["host"] == "alpha"
+    assert "alpha" in beta.cli("session", "show", key).out
 
 
 def test_a_running_turn_is_refused_cancelled_and_followed_through_another_door(start: Starter, key: str) -> None:

@@ -141,6 +141,7 @@ class Session(Document):
     turn_id: str | None
     queued: int
     paused_at: str | None
+    host: str | None
     forked_from: dict[str, str] | None
     turns: int
     created_at: str

@@ -111,10 +111,9 @@ class Fanout:
             topic.add(entries)
             for waker in topic.wakers:
                 waker.set()
-        if movers := self._movers.get(session_id):
-            if any(entry.type in _ENDS for entry in entries):
-                for waker in movers:
-                    waker.set()
+        if (movers := self._movers.get(session_id)) and any(entry.type in _ENDS for entry in entries):
+            for waker in movers:
+                waker.set()
         for waker, farewells in self._feeders.items():
             if entries and entries[-1].type == "session.deleted":
                 farewells.append(entries[-1])

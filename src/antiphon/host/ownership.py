@@ -68,7 +68,7 @@ class Ownership:
         return not (neighbours.may_own(session) if waits else neighbours.may_keep(session))
 
     async def release(self) -> None:
-        """Give it up, later where the store does not take that now; at the latest it ends with the host's connection."""
+        """Give it up, later where the store does not take that now; at the latest it ends with the connection."""
         fence, self.fence, self.settled = self.fence, None, False
         if fence is None:
             return

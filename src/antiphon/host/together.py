@@ -10,7 +10,7 @@ from antiphon.core import errors
 from antiphon.core.session import Turn
 from antiphon.host.following import Following
 from antiphon.host.neighbours import Neighbours
-from antiphon.host.views import HostView, Page, Receipt, host_view, rfc3339
+from antiphon.host.views import HostView, Page, Receipt, SessionView, host_view, rfc3339
 from antiphon.ports.peers import Bulletin, Peer
 from antiphon.ports.store import Notice
 
@@ -22,6 +22,12 @@ class Together(Following):
 
     name: str = ""
     url: str = ""
+
+    async def session(self, ref: str) -> SessionView:
+        """See `Service.session`."""
+        view = await super().session(ref)
+        owner = await self.context.neighbours.owner(view.id) if self.context.neighbours else None
+        return replace(view, host=owner.name if owner else None)
 
     async def hosts(self) -> Page:
         """See `Service.hosts`."""

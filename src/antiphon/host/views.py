@@ -44,8 +44,12 @@ class Receipt(View, frozen=True, kw_only=True):
 
 
 class SessionView(View, frozen=True, kw_only=True):
-    """A session as clients see it. `queued` counts waiting messages; `turn_id` is the running turn's; `paused_at` says
-    since when no turn may start."""
+    """A session as clients see it.
+
+    `queued` counts waiting messages; `turn_id` is the running turn's; `paused_at` says since when no turn may start.
+    `host` is the name of the host that owns it; it is told only of a session that is asked for by itself, and is null
+    where none does, or where the store can't be shared.
+    """
 
     id: str
     key: str | None
@@ -67,6 +71,7 @@ class SessionView(View, frozen=True, kw_only=True):
     turns: int
     created_at: str | None
     active_at: str | None
+    host: str | None = None
 
 
 class HostView(View, frozen=True, kw_only=True):

@@ -290,6 +290,7 @@ def _show(context: Context, session: Session) -> None:
         ("running", session.turn_id),
         ("waiting", str(session.queued) if session.queued else None),
         ("paused", at(session.paused_at)),
+        ("host", session.host),
         ("turns", str(session.turns)),
         ("generation", str(session.generation)),
         ("revision", str(session.revision)),
