@@ -44,12 +44,17 @@ class Storm:
     def __init__(
         self, fleet: Fleet, database: Database, watch: Watch, chance: random.Random, only: Sequence[str] = ()
     ) -> None:
-        """Of all faults, or `only` of those of certain names."""
+        """Of all faults, or `only` of those of certain names.
+
+        Raises:
+            Troubled: There is no fault of that name.
+        """
         self.tally = Tally()
         self._fleet = fleet
         self._database = database
         self._watch = watch
         self._chance = chance
+        self._order = random.Random(chance.random())  # noqa: S311 - of the deck, whatever else is left to chance
         self._room = asyncio.Semaphore(AT_ONCE)
         deck: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = (
             ("kill", lambda: self._kill(alone=True)),
@@ -68,6 +73,9 @@ class Storm:
             ("failover", lambda: self._fail_over(silently=False)),
             ("silent failover", lambda: self._fail_over(silently=True)),
         )
+        unknown = set(only) - {name for name, _ in deck}
+        if unknown:
+            raise Troubled(f"no such fault: {min(unknown)}; known are {', '.join(sorted({name for name, _ in deck}))}")
         self._deck = [card for card in deck if not only or card[0] in only]
 
     async def rage(self, seconds: float) -> None:
@@ -75,7 +83,7 @@ class Storm:
         end = time.monotonic() + seconds
         async with asyncio.TaskGroup() as group:
             while time.monotonic() < end:
-                for name, fault in self._chance.sample(self._deck, len(self._deck)):
+                for name, fault in self._order.sample(self._deck, len(self._deck)):
                     await asyncio.sleep(self._chance.uniform(*PAUSE_S))
                     await self._room.acquire()
                     if time.monotonic() > end:

@@ -14,9 +14,10 @@ from antiphon.testing.chaos.fleet import Member
 
 STRAYS_S = 30.0
 LOOK_AGAIN_S = 0.2
+AT_WORK_S = 3.0
 
 _OWNED = """
-SELECT s.id FROM sessions s WHERE s.unsettled = 1
+SELECT s.id, s.status = 'running' FROM sessions s WHERE s.unsettled = 1
     AND s.owner = (SELECT h.id FROM hosts h WHERE h.name = $1 ORDER BY h.started_at DESC LIMIT 1)"""
 _OWNERS = """
 SELECT s.id, h.name FROM sessions s LEFT JOIN hosts h ON h.id = s.owner WHERE s.id = ANY($1::text[])"""
@@ -71,8 +72,13 @@ class Watch:
         return time.time() * 1000
 
     async def before_death(self, member: Member) -> Death:
-        """What a host owns that is about to be killed."""
-        return Death(member.name, tuple(row[0] for row in await self._rows(_OWNED, member.name)))
+        """What a host owns that is about to be killed, as soon as a turn runs there, or after a moment."""
+        deadline = time.monotonic() + AT_WORK_S
+        while True:
+            owned = await self._rows(_OWNED, member.name)
+            if any(runs for _, runs in owned) or time.monotonic() > deadline:
+                return Death(member.name, tuple(id for id, _ in owned))
+            await asyncio.sleep(LOOK_AGAIN_S)
 
     async def strays(self, member: Member) -> list[str]:
         """Agents that a host goes on running for sessions that it lost, some time after it could know."""

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ class Log:
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", encoding="utf-8", buffering=1)
         self._lock = threading.Lock()
+        self._began = time.monotonic()
 
     def write(self, kind: str, **fields: Any) -> None:
-        """Write one line."""
+        """Write one line, with the seconds since the beginning."""
+        at = round(time.monotonic() - self._began, 3)
         with self._lock:
-            self._file.write(json.dumps({"kind": kind, **fields}) + "\n")
+            self._file.write(json.dumps({"kind": kind, "at": at, **fields}) + "\n")
