@@ -10,7 +10,7 @@ from antiphon.core import errors
 from antiphon.core.session import Turn
 from antiphon.host.following import Following
 from antiphon.host.neighbours import Neighbours
-from antiphon.host.views import HostView, Page, Receipt, SessionView, host_view, rfc3339
+from antiphon.host.views import HostView, Page, Receipt, SessionView, host_view, receipt
 from antiphon.ports.peers import Bulletin, Peer
 from antiphon.ports.store import Notice
 
@@ -107,7 +107,7 @@ class Together(Following):
                     if at_hand := self._at_hand(session_id, message_id):
                         known = at_hand
                     elif (stored := await self.context.store.message(message_id)) is None:  # it was deleted meanwhile
-                        return fanout.farewell(message_id) or _cancelled(message_id, known, rfc3339(clock.now()))
+                        return fanout.farewell(message_id) or await self._gone(message_id, known)
                     elif stored.message.ended_at is not None:
                         return await self._receipt(stored.message)
                     left_s = None if until is None else until - clock.monotonic()
@@ -133,6 +133,18 @@ class Together(Following):
                     await moved.wait()
                     moved.clear()
 
+    async def _gone(self, message_id: str, known: Receipt | None) -> Receipt:
+        """The last receipt of a message whose session another host deleted, which ended it.
+
+        Raises:
+            NotFound: It had come to another end before, of which nothing is kept, or it has been purged.
+            StoreUnavailable.
+        """
+        message = await self.context.store.gone(message_id)
+        if message is None or message.state != "cancelled":
+            raise errors.NotFound("message", message_id)
+        return receipt(message, reply=known.reply if known else None, position=None, waiting_for=None)
+
     def home(self, message_id: str) -> str | None:
         """The session of a message, where that is known without asking the store."""
         raise NotImplementedError
@@ -151,16 +163,3 @@ async def bid_farewell(neighbours: Neighbours) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LEAVE_TIMEOUT_S):
             await neighbours.gone()
-
-
-def _cancelled(message_id: str, receipt: Receipt | None, at: str | None) -> Receipt:
-    """The last receipt of a message whose session another host deleted.
-
-    Raises:
-        NotFound: It was gone before anything was known of it.
-    """
-    if receipt is None:
-        raise errors.NotFound("message", message_id)
-    if receipt.ended_at is not None:
-        return receipt
-    return replace(receipt, state="cancelled", ended_at=at, position=None, waiting_for=None)

@@ -214,6 +214,10 @@ class Store(Protocol):
         """Those of the messages that exist, in the order asked for."""
         ...
 
+    async def gone(self, message_id: str) -> Message | None:
+        """The last record of a message whose session was deleted; None for others, and once it has been purged."""
+        ...
+
     async def keyed(self, session_id: str, idempotency_key: str) -> KeyedMessage | None:
         """The message that this key was spent on in this session.
 

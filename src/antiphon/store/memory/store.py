@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from antiphon.core.errors import StoreUnavailable
 from antiphon.core.events import Entry
-from antiphon.core.session import Permission, Session, Turn
+from antiphon.core.session import Message, Permission, Session, Turn
 from antiphon.ports.clock import Clock
 from antiphon.ports.store import (
     KEYS_MAX,
@@ -270,6 +270,10 @@ class MemoryStore:
     async def messages(self, message_ids: Sequence[str]) -> Sequence[StoredMessage]:
         found = [await self.message(message_id) for message_id in message_ids]
         return [message for message in found if message is not None]
+
+    async def gone(self, message_id: str) -> Message | None:
+        message = self._data.messages.get(message_id)
+        return message if message and not self._data.living(message.session_id) else None
 
     async def keyed(self, session_id: str, idempotency_key: str) -> KeyedMessage | None:
         kept = self._data.living(session_id)

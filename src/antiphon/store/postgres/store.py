@@ -11,7 +11,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from antiphon.core.errors import StoreUnavailable
 from antiphon.core.events import Entry
-from antiphon.core.session import Permission, Session, Turn
+from antiphon.core.session import Message, Permission, Session, Turn
 from antiphon.host.tasks import Tasks
 from antiphon.ports.clock import Clock
 from antiphon.ports.store import Commit, FeedEntry, Fenced, KeyedMessage, Listed, Notice, SessionQuery, StoredMessage
@@ -227,6 +227,9 @@ class PostgresStore:
 
     async def messages(self, message_ids: Sequence[str]) -> Sequence[StoredMessage]:
         return await self._look(reads.messages(message_ids, damage=self._damage))
+
+    async def gone(self, message_id: str) -> Message | None:
+        return await self._read(reads.gone(message_id))
 
     async def keyed(self, session_id: str, idempotency_key: str) -> KeyedMessage | None:
         return await self._read(reads.keyed(session_id, idempotency_key))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from antiphon.core.events import Entry
-from antiphon.core.session import Permission, Session, Turn
+from antiphon.core.session import Message, Permission, Session, Turn
 from antiphon.ports.store import KeyedMessage, Listed, SessionQuery, StoredMessage
 from antiphon.store.cursors import Walk, cursor, place
 from antiphon.store.sql import rows
@@ -178,6 +178,17 @@ def messages(message_ids: Sequence[str], *, damage: rows.Damage) -> Command[Sequ
         damage.listed("message", row[0], _stored, *row[2:]) for id in message_ids if (row := found.get(id)) is not None
     ]
     return [message for message in listed if message is not None]
+
+
+def gone(message_id: str) -> Command[Message | None]:
+    found = yield (
+        (
+            "SELECT s.id, m.record FROM messages m JOIN sessions s ON s.number = m.session"
+            " WHERE m.id = $1 AND s.deleted_at IS NOT NULL"
+        ),
+        (message_id,),
+    )
+    return rows.read("message", found[0][0], rows.message, found[0][1]) if found else None
 
 
 def keyed(session_id: str, idempotency_key: str) -> Command[KeyedMessage | None]:

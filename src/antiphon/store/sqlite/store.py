@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 from antiphon.core.errors import StoreUnavailable
 from antiphon.core.events import Entry
-from antiphon.core.session import Permission, Session, Turn
+from antiphon.core.session import Message, Permission, Session, Turn
 from antiphon.ports.clock import Clock
 from antiphon.ports.store import Commit, FeedEntry, KeyedMessage, Listed, Notice, SessionQuery, StoredMessage
 from antiphon.store.identity import Identity
@@ -166,6 +166,9 @@ class SqliteStore:
 
     async def messages(self, message_ids: Sequence[str]) -> Sequence[StoredMessage]:
         return await self._read(partial(reads.messages, message_ids, damage=self._damage))
+
+    async def gone(self, message_id: str) -> Message | None:
+        return await self._read(partial(reads.gone, message_id))
 
     async def keyed(self, session_id: str, idempotency_key: str) -> KeyedMessage | None:
         return await self._read(partial(reads.keyed, session_id, idempotency_key))

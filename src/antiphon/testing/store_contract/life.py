@@ -28,7 +28,12 @@ class LifeContract(Suite):
             turn = draft.turn(f"turn_{own}", first_sequence=1)
             await self.wrote(store, draft.create(), draft.accept(f"msg_{own}", idempotency_key="i"), draft.start(turn))
             await self.wrote(store, draft.say(turn, *"abcdefghij"), draft.ask(f"perm_{own}", at=1))
+        assert await store.gone("msg_ses_1") is None, "its session lives"
         await self.wrote(store, gone.delete())
+        last = await store.gone("msg_ses_1")
+        assert last is not None
+        assert last.id == "msg_ses_1"
+        assert await store.gone("msg_ses_2") is None
         assert await store.load("ses_1") is None
         assert await store.count() == 1
         assert await store.message("msg_ses_1") is None
@@ -57,6 +62,7 @@ class LifeContract(Suite):
         assert sum(steps) >= 15 + 4
         assert max(steps) <= 8
         assert await store.purge(4) == 0
+        assert await store.gone("msg_ses_1") is None, "it was purged"
         assert await store.load("ses_2") == kept.session
         assert await store.reply(kept.turn("turn_ses_2", first_sequence=1)) == "abcdefghij"
         assert len(await store.entries("ses_2", after=0, limit=99)) == kept.session.sequence
