@@ -473,11 +473,14 @@ class Host(Together):
             _remember(self._homes, message_id, session_id)
             if accepted.session.key is not None:
                 _remember(self._named, accepted.session.key, session_id)
-            return self._just_accepted(accepted) or await self.receipt(message_id)
+            try:
+                return self._just_accepted(accepted) or await self.receipt(message_id)
+            except errors.StoreUnavailable as error:  # its acceptance stands
+                raise errors.StoreUnavailable(error.detail, **{**error.ids, "in_doubt": True}) from error
         raise errors.Conflict(f"Session {ref!r} was deleted and made again all the time. Try again.", retry_after_s=1)
 
     def _just_accepted(self, accepted: Accepted) -> Receipt | None:
-        """The receipt of a new message as of the commit that accepted it: from here on nothing can fail any more."""
+        """The receipt of a new message as of the commit that accepted it; None where the store must be asked for it."""
         session, message = accepted.session, accepted.message
         if message is None:
             return None
@@ -485,6 +488,8 @@ class Host(Together):
         if actor and (now := actor.receipt(message.id)):
             return now
         waits = session.waiting(message.id)
+        if waits is None and message.state == "queued":  # by the time that its commit was found another host began it
+            return None
         why = waiting_for(session, message, self.context) if waits else None
         return receipt(message, reply=None, position=position_of(session, message) if waits else None, waiting_for=why)
 
