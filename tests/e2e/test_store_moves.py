@@ -64,7 +64,7 @@ def test_a_host_goes_on_with_a_copy_in_postgresql_and_back(host: Host, real_post
         assert host.api("POST", "/webhooks", {"url": receiver.url}).status == 201
         host.session(key="desk")
         old = host.ended(keyed(host, "hello").json["id"])
-        cursor = host.events("desk")[1]["cursor"]
+        cursor, place = host.events("desk")[1]["cursor"], host.api("GET", "/events").json["next_cursor"]
         place = host.api("GET", "/events?after=another:0").json["next_cursor"]
         held, first = host.held("desk", "first")
         waiting = host.post("desk", "second").json
@@ -92,6 +92,8 @@ def test_a_host_goes_on_with_a_copy_in_postgresql_and_back(host: Host, real_post
         assert (after[0]["type"], after) == (host.events("desk")[2]["type"], host.events("desk")[2:])
         everywhere = host.api("GET", f"/events?after={place}").json["items"]
         assert [event["type"] for event in everywhere[:2]] == ["gap", "snapshot"], "places in the feed are not the same"
+        feed = host.api("GET", f"/events?after={place}")
+        assert feed.status == 422 or feed.json["items"][0]["type"] == "gap", "the feed's positions are other ones now"
         told = {old["id"], first["id"], waiting["id"]}
 
         def all_told() -> bool:
