@@ -19,6 +19,8 @@ AT_ONCE = 2
 SHORT_S, LONG_S = (0.3, 2.5), (6.5, 9.0)
 """Shorter and longer than the lease, by which a host that is silent loses what it owns."""
 GONE_S = (1.5, 5.0)
+CALM_S, TAKEN_OVER_S = 2.5, 3.0
+"""Longer than hosts judge nobody after trouble of their own, and than a takeover takes."""
 PAUSE_S = (0.2, 2.0)
 LET_IN_S = 0.1
 
@@ -56,9 +58,10 @@ class Storm:
         self._chance = chance
         self._order = random.Random(chance.random())  # noqa: S311 - of the deck, whatever else is left to chance
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._calm = asyncio.Lock()
         deck: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = (
-            ("kill", lambda: self._kill(alone=True)),
-            ("kill in bad weather", lambda: self._kill(alone=False)),
+            ("kill", self._kill_alone),
+            ("kill in bad weather", self._kill),
             ("short freeze", lambda: self._freeze(SHORT_S)),
             ("long freeze", lambda: self._freeze(LONG_S)),
             ("restart in good order", self._restart),
@@ -118,18 +121,27 @@ class Storm:
 
     # Hosts
 
-    async def _kill(self, *, alone: bool) -> None:
-        """SIGKILL, and a new start later. `alone`: nothing happens to the database until somebody has taken over."""
-        async with self._somebody() as member, contextlib.AsyncExitStack() as quiet:
-            if alone:
-                await quiet.enter_async_context(self._database.lock)
-                self.tally.deaths.append(await self._watch.before_death(member))
+    async def _kill_alone(self) -> None:
+        """SIGKILL while nothing else happens or has just happened, so that the takeover can be timed."""
+        async with self._calm, contextlib.AsyncExitStack() as quiet:
+            await quiet.enter_async_context(self._database.lock)
+            for member in self._fleet:
+                await quiet.enter_async_context(member.lock)
+            await asyncio.sleep(CALM_S)
+            member = self._chance.choice(self._fleet)
+            death = await self._watch.before_death(member)
+            member.victim.kill()
+            death.at = self._watch.now()
+            self.tally.host_kills += 1
+            self.tally.deaths.append(death)
+            await asyncio.sleep(TAKEN_OVER_S)
+            await member.revive()
+
+    async def _kill(self) -> None:
+        async with self._somebody() as member:
             member.victim.kill()
             self.tally.host_kills += 1
-            if alone:
-                self.tally.deaths[-1].at = self._watch.now()
             await asyncio.sleep(self._chance.uniform(*GONE_S))
-            await quiet.aclose()
             await member.revive()
 
     async def _freeze(self, how_long_s: tuple[float, float]) -> None:
