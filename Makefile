@@ -50,8 +50,8 @@ endure: setup ## keep many sessions over five real agents busy, then look for wh
 fuzz: setup ## random schedules of eight clients against a real host with echo (SCHEDULES=1000)
 	@$(BIN)/python -m antiphon.testing.schedules --schedules $(or $(SCHEDULES),1000)
 
-simulate: setup ## many lives of a host on a simulated machine (SEEDS=1000)
-	@$(BIN)/python -m antiphon.testing.simulation --seeds $(or $(SEEDS),1000) --jobs 2
+simulate: setup ## many lives of a host, or of several over one store, on simulated machines (SEEDS=1000 HOSTS=1)
+	@$(BIN)/python -m antiphon.testing.simulation --seeds $(or $(SEEDS),1000) --hosts $(or $(HOSTS),1) --jobs 2
 
 mutants: setup ## undo protections of the code one at a time, and see that a test fails for each
 	@$(BIN)/python tests/mutants/run.py

@@ -3,8 +3,9 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 from antiphon.testing.simulation.run import Outcome, simulate
 
@@ -18,14 +19,17 @@ def main() -> int:
     parser.add_argument("--trace", action="store_true", help="with --seed: print everything that happened")
     parser.add_argument("--jobs", type=int, default=1, help="in how many processes")
     parser.add_argument("--seconds", type=float, help="stop after so much real time, however many seeds were tried")
+    parser.add_argument("--hosts", type=int, default=1, help="how many hosts share the store (1)")
     asked = parser.parse_args()
     if asked.seed is not None:
-        return _replay(asked.seed, trace=asked.trace)
-    return _search(range(asked.first, asked.first + asked.seeds), jobs=asked.jobs, seconds=asked.seconds)
+        return _replay(asked.seed, hosts=asked.hosts, trace=asked.trace)
+    return _search(
+        range(asked.first, asked.first + asked.seeds), hosts=asked.hosts, jobs=asked.jobs, seconds=asked.seconds
+    )
 
 
-def _replay(seed: int, *, trace: bool) -> int:
-    outcome = simulate(seed, trace=trace)
+def _replay(seed: int, *, hosts: int, trace: bool) -> int:
+    outcome = simulate(seed, hosts=hosts, trace=trace)
     if trace:
         print("\n".join(outcome.trace))  # noqa: T201
     _tell(outcome)
@@ -33,9 +37,9 @@ def _replay(seed: int, *, trace: bool) -> int:
     return bool(outcome.findings)
 
 
-def _search(seeds: range, *, jobs: int, seconds: float | None) -> int:
+def _search(seeds: range, *, hosts: int, jobs: int, seconds: float | None) -> int:
     began, tried, found, commits, messages, deaths = time.perf_counter(), 0, list[int](), 0, 0, 0
-    for outcome in _outcomes(seeds, jobs):
+    for outcome in _outcomes(seeds, partial(simulate, hosts=hosts), jobs):
         tried += 1
         commits, messages, deaths = commits + outcome.commits, messages + outcome.messages, deaths + outcome.deaths
         if outcome.findings:
@@ -51,12 +55,12 @@ def _search(seeds: range, *, jobs: int, seconds: float | None) -> int:
     return bool(found)
 
 
-def _outcomes(seeds: range, jobs: int) -> Iterator[Outcome]:
+def _outcomes(seeds: range, play: Callable[[int], Outcome], jobs: int) -> Iterator[Outcome]:
     if jobs < 2:
-        yield from map(simulate, seeds)
+        yield from map(play, seeds)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(simulate, seeds, chunksize=20)
+        yield from pool.map(play, seeds, chunksize=20)
 
 
 def _tell(outcome: Outcome) -> None:

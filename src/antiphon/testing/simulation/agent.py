@@ -30,7 +30,7 @@ class SimulatedAgent:
         life = _own_life()
         if resume_token and resume_token != f"{spec.session_id}/{spec.generation}":
             machine.ledger.finding(f"P10: {spec.session_id}/{spec.generation} resumes {resume_token}")
-        number, up = machine.enter(spec.session_id), False
+        number, up = machine.enter(spec.session_id, life), False
         try:
             await machine.pause(weather.open_slow_s)
             if machine.dice.random() < weather.open_hangs:
@@ -40,7 +40,7 @@ class SimulatedAgent:
             up = True
         finally:
             if not up and not life.dead:
-                machine.leave(spec.session_id, None)
+                machine.leave(spec.session_id, life)
         return Process(machine, life, spec, number, self.capabilities)
 
 
@@ -73,10 +73,11 @@ class Process:
         self, machine: Machine, life: Life, spec: port.AgentSpec, number: int, capabilities: port.Capabilities
     ) -> None:
         self.life = life
+        self.number = number
         self.pid: int | None = number
         self.resume_token = f"{spec.session_id}/{spec.generation}" if capabilities.resume else None
         self._machine = machine
-        self._session_id = spec.session_id
+        self.session_id = spec.session_id
         self._turn: _Turn | None = None
         self._next: _Turn | None = None
         self._alive = True
@@ -114,7 +115,8 @@ class Process:
         if self._next or (self._turn and self._turn.id not in self._machine.own):
             finding(f"P1: {turn_id} is begun while {self.turn_id} runs")
         texts = tuple(part.text for part in parts)
-        self._machine.delivered.append(Delivered(turn_id, tuple(part.message_id for part in parts), texts))
+        ids, now = tuple(part.message_id for part in parts), self._machine.loop.time()
+        self._machine.delivered.append(Delivered(turn_id, ids, texts, pid=self.number, at=now))
         self._machine.trace.note("agent gets", self.pid, turn_id, *texts)
         self._machine.said.setdefault(turn_id, [])
         if self._turn and not (self._turn.forgets_to_end and self._turn.work and self._turn.work.done()):
@@ -271,6 +273,7 @@ class Process:
             self._turn = None
         ended = port.Ended(turn_id=turn.id, error=error, cancelled=cancelled, usage=Usage(input_tokens=1))
         self._machine.trace.note("agent ends", self.pid, turn.id)
+        self._machine.ended.setdefault(turn.id, self._machine.loop.time())
         self._say(ended)
         if turn.temper.again:
             self._say(ended)
@@ -311,7 +314,7 @@ class Process:
             return
         self._machine.trace.note("agent exits", self.pid, reason)
         self.perish()
-        self._machine.leave(self._session_id, self)
+        self._machine.leave(self.session_id, self)
         self._say(port.Exited(exit_code=code, reason=reason))
 
     def perish(self) -> None:

@@ -13,6 +13,7 @@ class Story:
 
     Attributes:
         copied: How many entries it was born with, when it is the copy of another one.
+        over: When each of its messages and turns ended, in seconds of the simulation.
         born_at, over_at: When it was created and deleted, in seconds of the simulation.
     """
 
@@ -24,6 +25,7 @@ class Story:
         self.permissions: dict[str, Permission] = {}
         self.texts: dict[str, str] = {}
         self.keys: dict[str, str] = {}
+        self.over: dict[str, float] = {}
         self.copied = 0
         self.born_at = born_at
         self.over_at: float | None = None
@@ -42,6 +44,10 @@ class Story:
         self.messages.update((message.id, message) for message in commit.messages)
         self.turns.update((turn.id, turn) for turn in commit.turns)
         self.permissions.update((permission.id, permission) for permission in commit.permissions)
+        for entry in commit.entries:
+            ended = {"turn.ended": entry.turn_id, "message.ended": entry.message_id}.get(entry.type)
+            if ended:
+                self.over[ended] = at
         for text in commit.texts:
             self.texts[text.message_id] = text.text
             if text.idempotency_key is not None:

@@ -5,14 +5,16 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
-from antiphon.core.errors import AntiphonError, Conflict, NotFound, StoreUnavailable
+from antiphon.core.errors import AntiphonError, Busy, Conflict, NotFound, StoreUnavailable
 from antiphon.core.session import Deadline
 from antiphon.host.host import Host
 from antiphon.host.service import NewMessage, NewSession
 from antiphon.host.views import Receipt
 from antiphon.testing.simulation.ledger import Attempt, Patch
-from antiphon.testing.simulation.wire import Gone
-from antiphon.testing.simulation.world import AGENTS, World
+from antiphon.testing.simulation.slot import AGENTS
+from antiphon.testing.simulation.store import POLL_S
+from antiphon.testing.simulation.wire import Gone, Life
+from antiphon.testing.simulation.world import World
 
 T = TypeVar("T")
 
@@ -36,6 +38,8 @@ FOLLOW_S = 5.0
 TRIES_MAX = 4
 SLACK_S = 3.0
 """How much longer than it was asked to a wait may take: for its reads of a slow store."""
+HEARD_S = 2 * POLL_S
+"""How long it may be until a host hears of what another one wrote, when the notice is lost."""
 
 
 class Client:
@@ -91,13 +95,24 @@ class Client:
     def _ref(self) -> str:
         return self._dice.choice(self._refs)
 
-    async def _call(self, what: str, work: Callable[[Host], Coroutine[Any, Any, T]]) -> T:
+    async def _call(
+        self, what: str, work: Callable[[Host], Coroutine[Any, Any, T]], *, served: list[Life] | None = None
+    ) -> T:
         self._world.trace.note(self._name, what)
-        return await self._world.call(what, work)
+        return await self._world.call(what, work, served=served)
 
-    def _saw(self, receipt: Receipt) -> Receipt:
+    async def _see(
+        self, what: str, work: Callable[[Host], Coroutine[Any, Any, Receipt]], *, served: list[Life] | None = None
+    ) -> Receipt:
+        """Ask for a receipt: what had ended for anybody before that has ended, through whichever door."""
+        began = self._world.clock.monotonic()
+        receipt = await self._call(what, work, served=served)
         self._world.trace.note(self._name, "sees", receipt.id, receipt.state, receipt.turn_id or "-")
         self._ledger.receipts.append(receipt)
+        if receipt.ended_at is not None:
+            self._ledger.over.setdefault(receipt.id, self._world.clock.monotonic())
+        elif self._ledger.over.get(receipt.id, began) < began:
+            self._ledger.finding(f"P3: {receipt.id} was seen to have ended, and then it is {receipt.state}")
         if receipt.id not in self._known:
             self._known.append(receipt.id)
         return receipt
@@ -131,6 +146,7 @@ class Client:
         """Send, and where there is a key send again until there is an answer."""
         for _ in range(TRIES_MAX if key else 1):
             attempt = Attempt(token=token, ref=ref, key=key, when_busy=mode)
+            began = self._world.clock.monotonic()
             self._ledger.attempts.append(attempt)
             try:
                 receipt = await self._try(attempt)
@@ -140,12 +156,23 @@ class Client:
                 doubtful = bool(error.ids.get("in_doubt"))
                 attempt.outcome, attempt.code = ("unknown" if doubtful else "refused"), error.code
                 self._world.trace.note(self._name, "refused", error.code)
+                self._check_refusal(error, began)
                 if not isinstance(error, StoreUnavailable | Conflict):
                     return None
             else:
                 attempt.outcome, attempt.receipt = "accepted", receipt
-                return self._saw(receipt)
+                return receipt
         return None
+
+    def _check_refusal(self, error: AntiphonError, began: float) -> None:
+        """Nothing is refused for a turn, or a message, that was over before it was sent."""
+        if not isinstance(error, Busy):
+            return
+        for name in ("turn_id", "message_id"):
+            held_by = error.ids["holder"][name]
+            story = self._world.shelf.chronicle.stories[error.ids["session_id"]]
+            if story.over.get(held_by, began) < began:
+                self._ledger.finding(f"P5: a message was refused for {held_by}, which was over before it was sent")
 
     async def _try(self, attempt: Attempt) -> Receipt:
         text, mode, key, ref = attempt.token, attempt.when_busy, attempt.key, attempt.ref
@@ -159,21 +186,32 @@ class Client:
         )
         create = NewSession(agent=self._dice.choice(tuple(AGENTS)), key=ref)
         what = f"send {text} {mode} {key or ''} to {ref}"
-        return await self._call(what, lambda host: host.send(ref, message, create=create))
+        return await self._see(what, lambda host: host.send(ref, message, create=create))
 
     async def _wait(self) -> None:
         await self._wait_for(self._message())
 
     async def _wait_for(self, message_id: str) -> None:
         seconds = self._dice.choice((0.0, 0.3, 2.0, 20.0))
-        began = self._world.clock.monotonic()
-        what = f"wait {message_id} {seconds}"
-        receipt = self._saw(await self._call(what, lambda host: host.wait_message(message_id, seconds)))
-        took = self._world.clock.monotonic() - began
-        if took > seconds + SLACK_S:
-            self._ledger.finding(f"P6: a wait of {seconds} s for {message_id} takes {took:.1f} s")
-        if receipt.ended_at is None and took < seconds - 0.001 and not self._world.draining:
-            self._ledger.finding(f"P3: a wait of {seconds} s for {message_id} ends after {took:.1f} s: {receipt.state}")
+        began, served, what = self._world.clock.monotonic(), list[Life](), f"wait {message_id} {seconds}"
+        receipt = await self._see(what, lambda host: host.wait_message(message_id, seconds), served=served)
+        story = self._world.shelf.chronicle.of_message(message_id)
+        over_at = story.over.get(message_id) if story else None
+        if late := self._waits_badly(began, seconds, served[0], over_at, ended=receipt.ended_at is not None):
+            self._ledger.finding(f"P3: a wait of {seconds} s for {message_id} {late}: {receipt.state}")
+
+    def _waits_badly(
+        self, began: float, seconds: float, life: Life, over_at: float | None, *, ended: bool
+    ) -> str | None:
+        """What is wrong with how long a wait took: it may end early only if something did, and soon after that."""
+        now = self._world.clock.monotonic()
+        took = now - began
+        if life.was_ill(began):
+            return None
+        if took > seconds + SLACK_S or (over_at is not None and now - max(over_at, began) > HEARD_S + SLACK_S):
+            return f"takes {took:.1f} s"
+        early = not ended and took < seconds - 0.001 and not self._world.leaves(life)
+        return f"ends after {took:.1f} s" if early else None
 
     async def _follow(self) -> None:
         """Follow a message to its end: what it was told of its answer is its answer."""
@@ -192,7 +230,7 @@ class Client:
                             texts.append(item.data["text"])
             return receipt or await host.receipt(message_id)
 
-        receipt = self._saw(await self._call(f"follow {message_id}", follow))
+        receipt = await self._see(f"follow {message_id}", follow)
         told = "".join(texts)
         whole = receipt.error is None or receipt.error.code != "deadline_exceeded"
         if (
@@ -205,11 +243,11 @@ class Client:
 
     async def _wait_on(self, message_id: str) -> None:
         """Wait for what was just accepted: it is there, also when the deletion of its session ends it just now."""
-        life = self._world.life
+        life, shared = self._world.life, self._world.shared
         try:
             await self._wait_for(message_id)
         except NotFound:
-            if self._world.life is life and not self._went_with_its_session(message_id):
+            if (shared or self._world.life is life) and not self._went_with_its_session(message_id):
                 self._ledger.finding(
                     f"P3: {message_id} was accepted, and who waits for it is told that it is not there"
                 )
@@ -219,19 +257,21 @@ class Client:
         story = self._world.shelf.chronicle.of_message(message_id)
         if story is None or story.over_at is None:
             return False
+        if self._world.shared:  # where it was deleted through another door, its receipts are gone
+            return True
         last = [entry.message_id for entry in story.commits[-1].entries if entry.type == "message.ended"]
         return message_id not in last
 
     async def _look(self) -> None:
         message_id, ref = self._message(), self._ref()
-        self._saw(await self._call("receipt", lambda host: host.receipt(message_id)))
+        await self._see("receipt", lambda host: host.receipt(message_id))
         await self._call("transcript", lambda host: host.transcript(ref))
         await self._call("queue", lambda host: host.queue(ref))
         await self._call("status", lambda host: host.status())
 
     async def _withdraw(self) -> None:
         message_id = self._message()
-        receipt = self._saw(await self._call(f"withdraw {message_id}", lambda host: host.withdraw_message(message_id)))
+        receipt = await self._see(f"withdraw {message_id}", lambda host: host.withdraw_message(message_id))
         if receipt.state != "withdrawn":
             self._ledger.finding(f"P3: {message_id} was withdrawn and is {receipt.state}")
 
@@ -241,7 +281,7 @@ class Client:
         text = self._ledger.token()
         self._ledger.edits[text] = message_id
         what = f"edit {message_id} {text} {mode}"
-        self._saw(await self._call(what, lambda host: host.edit_message(message_id, text=text, when_busy=mode)))
+        await self._see(what, lambda host: host.edit_message(message_id, text=text, when_busy=mode))
 
     async def _reorder(self) -> None:
         ref = self._ref()
@@ -291,12 +331,12 @@ class Client:
 
     async def _wait_turn(self) -> None:
         turn_id, seconds = await self._turn(), self._dice.choice((0.0, 2.0, 20.0))
-        began = self._world.clock.monotonic()
-        turn = await self._call(f"wait {turn_id} {seconds}", lambda host: host.wait_turn(turn_id, seconds))
-        took = self._world.clock.monotonic() - began
-        early = turn.ended_at is None and took < seconds - 0.001 and not self._world.draining
-        if took > seconds + SLACK_S or early:
-            self._ledger.finding(f"P3: a wait of {seconds} s for {turn_id} ends after {took:.1f} s: {turn.state}")
+        began, served, what = self._world.clock.monotonic(), list[Life](), f"wait {turn_id} {seconds}"
+        turn = await self._call(what, lambda host: host.wait_turn(turn_id, seconds), served=served)
+        story = self._world.shelf.chronicle.of_turn(turn_id)
+        over_at = story.over.get(turn_id) if story else None
+        if late := self._waits_badly(began, seconds, served[0], over_at, ended=turn.ended_at is not None):
+            self._ledger.finding(f"P3: a wait of {seconds} s for {turn_id} {late}: {turn.state}")
 
     async def _answer(self) -> None:
         asked = await self._call("permissions", lambda host: host.permissions(state="pending"))

@@ -42,6 +42,7 @@ class Ledger:
     Attributes:
         findings: Broken promises that were seen on the spot.
         receipts: Every receipt that somebody was shown, in order of time.
+        over: When each message was first seen to have ended, in seconds of the simulation.
         cancels: The turns that somebody wanted cancelled.
         confirmed: The states of those whose cancel was confirmed.
         message_cancels: The messages that somebody wanted cancelled.
@@ -57,6 +58,7 @@ class Ledger:
         self.attempts: list[Attempt] = []
         self.patches: list[Patch] = []
         self.receipts: list[Receipt] = []
+        self.over: dict[str, float] = {}
         self.cancels: set[str] = set()
         self.confirmed: dict[str, str] = {}
         self.message_cancels: set[str] = set()

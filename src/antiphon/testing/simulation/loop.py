@@ -7,6 +7,8 @@ is explored.
 
 import asyncio
 from asyncio import BaseEventLoop
+from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 STARTED_AT = 1_700_000_000_000
@@ -40,6 +42,9 @@ class VirtualLoop(BaseEventLoop):
         seconds: How much time has passed. It moves only when nothing is ready: to the next timer.
     """
 
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+
     def __init__(self) -> None:
         super().__init__()
         self.seconds = 0.0
@@ -48,6 +53,10 @@ class VirtualLoop(BaseEventLoop):
     def time(self) -> float:
         """Seconds since the simulation began."""
         return self.seconds
+
+    def run_again(self, handles: Iterable[asyncio.Handle]) -> None:
+        """Run what was kept back, in its order."""
+        self._ready.extend(handles)
 
     def _process_events(self, event_list: list[Any]) -> None:
         """No files, no events."""

@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import random
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 
 class Delivered(msgspec.Struct, frozen=True):
-    """Something that reached an agent: a prompt, or a steer that it took."""
+    """Something that reached an agent (`pid`) at some time: a prompt, or a steer that it took."""
 
     turn_id: str
     message_ids: tuple[str | None, ...]
     texts: tuple[str, ...]
     steered: bool = False
+    pid: int | None = None
+    at: float = 0.0
 
 
 class Machine:
@@ -34,6 +36,7 @@ class Machine:
     Attributes:
         delivered: Everything that reached an agent, in order.
         said: What each turn's agent said in it before its end, by turn id.
+        ended: When an agent said that a turn has ended, by turn id.
         own: The turns that agents began by themselves.
     """
 
@@ -47,7 +50,12 @@ class Machine:
         ledger: Ledger,
         trace: Trace,
         limit: int,
+        owner: Callable[[str], Life | None],
     ) -> None:
+        """Args:
+        limit: How many agents each host may have at a time.
+        owner: Which host's claim on a session is the newest.
+        """
         self.loop = loop
         self.dice = dice
         self.ids = ids
@@ -55,10 +63,12 @@ class Machine:
         self.ledger = ledger
         self.trace = trace
         self.limit = limit
+        self.owner = owner
         self.delivered: list[Delivered] = []
         self.said: dict[str, list[str]] = {}
+        self.ended: dict[str, float] = {}
         self.own: set[str] = set()
-        self._living: dict[str, list[Process | None]] = {}
+        self._living: dict[str, list[Process | Life]] = {}
         self._outside = contextvars.Context()
         self._opened = 0
 
@@ -71,39 +81,52 @@ class Machine:
         if most_s and self.dice.random() < 0.7:
             await asyncio.sleep(most_s * self.dice.random())
 
-    def enter(self, session_id: str) -> int:
-        """An agent of a session starts; its number. Two of one session, or more than the limit, are a finding."""
+    def enter(self, session_id: str, life: Life) -> int:
+        """An agent of a session starts; its number. Two of one host's, or more than its limit, are a finding.
+
+        While it starts it counts as the life that starts it. An agent of a host that has lost the session may live
+        beside it for a while: nobody can end it before that host knows.
+        """
         others = self._living.setdefault(session_id, [])
-        if others:
+        if any(_life(other) is life for other in others):
             self.ledger.finding(f"P1: a second agent of {session_id} starts while one lives")
-        others.append(None)
-        if self.living > self.limit:
-            self.ledger.finding(f"P15: {self.living} agents live at once, {self.limit} may")
+        others.append(life)
+        if len(self.living(life)) > self.limit:
+            self.ledger.finding(f"P15: {len(self.living(life))} agents live at once, {self.limit} may")
         self._opened += 1
         self.trace.note("agent starts", session_id, self._opened)
         return self._opened
 
     def settle(self, session_id: str, process: "Process") -> None:
-        """The agent that entered last is this process."""
-        self._living[session_id].remove(None)
+        """The agent that this life has just started is this process."""
+        self._living[session_id].remove(process.life)
         self._living[session_id].append(process)
 
-    def leave(self, session_id: str, process: "Process | None") -> None:
+    def leave(self, session_id: str, process: "Process | Life") -> None:
         """An agent of a session, or its start, has come to its end."""
         self._living[session_id].remove(process)
 
-    @property
-    def living(self) -> int:
-        """How many agents live, or are about to."""
-        return sum(len(processes) for processes in self._living.values())
+    def living(self, life: Life, session_id: str | None = None) -> list["Process | Life"]:
+        """The agents of a host, or of one of its sessions, that live or are about to."""
+        return [
+            each
+            for name, living in self._living.items()
+            for each in living
+            if session_id in (None, name) and _life(each) is life
+        ]
 
     def processes(self) -> list["Process"]:
         """Those that have come up and have not ended."""
-        return [process for living in self._living.values() for process in living if process is not None]
+        return [each for living in self._living.values() for each in living if not isinstance(each, Life)]
+
+    def strays(self) -> list["Process"]:
+        """Those whose host has lost their session to another one."""
+        return [each for each in self.processes() if self.owner(each.session_id) not in (None, each.life)]
 
     def works_on(self, turn_id: str) -> bool:
-        """Whether an agent still works on a turn."""
-        return any(process.turn_id == turn_id for process in self.processes())
+        """Whether an agent still works on a turn that may count."""
+        strays = self.strays()
+        return any(process.turn_id == turn_id for process in self.processes() if process not in strays)
 
     def perish(self, life: Life) -> None:
         """Kill everything that this host started."""
@@ -111,4 +134,9 @@ class Machine:
             if process.life is life:
                 process.perish()
         for living in self._living.values():
-            living[:] = [process for process in living if process is not None and process.life is not life]
+            living[:] = [each for each in living if _life(each) is not life]
+
+
+def _life(each: "Process | Life") -> Life:
+    """The host that has started an agent."""
+    return each if isinstance(each, Life) else each.life

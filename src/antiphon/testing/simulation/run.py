@@ -13,7 +13,10 @@ from antiphon.core.errors import AntiphonError
 from antiphon.host.host import Host
 from antiphon.testing.simulation.checker import check
 from antiphon.testing.simulation.client import Client
+from antiphon.testing.simulation.freezing import FreezingLoop
 from antiphon.testing.simulation.loop import Stuck, VirtualLoop
+from antiphon.testing.simulation.mishaps import Mishaps
+from antiphon.testing.simulation.patrol import Patrol
 from antiphon.testing.simulation.viewer import Overseer, Viewer
 from antiphon.testing.simulation.wire import Gone
 from antiphon.testing.simulation.world import World
@@ -43,13 +46,16 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     deaths: int
 
 
-def simulate(seed: int, *, trace: bool = False) -> Outcome:
-    """Run the simulation of a seed. Equal seeds go the same way, in whichever process."""
-    loop = VirtualLoop()
+def simulate(seed: int, *, hosts: int = 1, trace: bool = False) -> Outcome:
+    """Run the simulation of a seed, with so many hosts over one store.
+
+    Equal seeds and numbers of hosts go the same way, in whichever process.
+    """
+    loop = FreezingLoop() if hosts > 1 else VirtualLoop()
     collecting = gc.isenabled()
     gc.disable()  # no destructor runs at a moment of its own
     try:
-        world = World(seed, loop)
+        world = World(seed, loop, hosts=hosts)
         with world.watched_log():
             _play(world, Simulation(world))
         return _outcome(world, trace=trace)
@@ -111,6 +117,7 @@ class Simulation:
         self._keeper: asyncio.Task[None] | None = None
         self._watchers: list[asyncio.Task[None]] = []
         self._peace = False
+        self._mishaps = Mishaps(world, world.dice("mishaps"))
         self._set_back_ms = 0
         """How far the wall clock was set back, in all."""
 
@@ -131,9 +138,11 @@ class Simulation:
         await self.end()
 
     def begin(self) -> None:
-        """Start the host, and viewers of everything."""
+        """Start the hosts, and viewers of everything."""
         self._keeper = self._start(self._world.keep_up())
         self._watchers = [self._start(self._overseer.watch()), self._start(self._send_viewers())]
+        if self._world.shared:
+            self._watchers.append(self._start(Patrol(self._world).walk()))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(work)
@@ -144,6 +153,8 @@ class Simulation:
         world.weather.clear_up()
         world.shelf.away_until = 0.0
         world.trace.note("peace")
+        if world.shared:
+            await self._mishaps.over()
         await self._settle()
         for watcher in self._watchers:
             watcher.cancel()
@@ -171,16 +182,22 @@ class Simulation:
             *["damage"] * weather.damages,
             *["clock"] * weather.clock_jumps,
         ]
+        if world.shared:
+            due += ["mishap"] * len(self._mishaps.due)
+            dice.shuffle(self._mishaps.due)
         dice.shuffle(due)
         for accident in due:
             await asyncio.sleep(1.5 * dice.random())
             if self._peace:
                 return
             world.trace.note("accident", accident)
-            if accident == "kill":
-                world.kill()
+            slot = self._mishaps.slot() if world.shared else world.slots[0]
+            if accident == "mishap":
+                self._mishaps.begin(self._mishaps.due.pop())
+            elif accident == "kill":
+                slot.kill()
             elif accident == "restart":
-                await world.restart(hurry=dice.random() < 0.3)
+                await slot.restart(hurry=dice.random() < 0.3)
             elif accident == "outage":
                 world.shelf.away_until = world.clock.monotonic() + dice.random()
             elif accident == "damage":
@@ -208,7 +225,7 @@ class Simulation:
     async def _settle(self) -> None:
         """Wait until nothing is left to do: people answer what they are asked, and the rest goes by itself."""
         world = self._world
-        await world.up.wait()
+        await world.all_up()
         # Deadlines go by the wall clock: where it was set back, so is all that it decides.
         until = world.clock.monotonic() + SETTLE_S + self._set_back_ms / 1000
         while self._unsettled() or self._behind():

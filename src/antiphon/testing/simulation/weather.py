@@ -29,6 +29,14 @@ class Weather(msgspec.Struct, kw_only=True):
         begins: An agent begins a turn by itself.
         asks: An agent asks a person.
         clock_jumps: How often the wall clock is moved.
+        freezes: How often a host stands still for a while, also for longer than its lease.
+        cuts: How often a host's connection to the store is lost for a while.
+        mutes: How often what a host tells of itself does not arrive for a while: it works on, and is taken for dead.
+        drains: How often a person wants a host to own nothing for a while.
+        rolls: How often all hosts are restarted one after the other.
+        failovers: How often all hosts lose their connections at once.
+        late_notices: A notice of what others wrote comes late.
+        lost_notices: It comes only when the store is looked through for what was missed.
     """
 
     slow_s: float = 0.0
@@ -53,6 +61,14 @@ class Weather(msgspec.Struct, kw_only=True):
     begins: float = 0.0
     asks: float = 0.0
     clock_jumps: int = 0
+    freezes: int = 0
+    cuts: int = 0
+    mutes: int = 0
+    drains: int = 0
+    rolls: int = 0
+    failovers: int = 0
+    late_notices: float = 0.0
+    lost_notices: float = 0.0
 
     def clear_up(self) -> None:
         """From now on nothing goes wrong any more."""
@@ -90,6 +106,19 @@ def drawn(dice: random.Random) -> Weather:
         asks=sometimes(0.5, 0.3),
         clock_jumps=dice.choice((0, 0, 0, 2)),
     )
+
+
+def with_others(weather: Weather, dice: random.Random) -> None:
+    """Add what can come between several hosts over one store."""
+    weather.kills += dice.choice((0, 0, 1))
+    weather.freezes = dice.choice((0, 0, 1, 2))
+    weather.cuts = dice.choice((0, 0, 1, 2))
+    weather.mutes = dice.choice((0, 0, 0, 1))
+    weather.drains = dice.choice((0, 0, 1, 2))
+    weather.rolls = dice.choice((0, 0, 0, 1))
+    weather.failovers = dice.choice((0, 0, 0, 1))
+    weather.late_notices = dice.choice((0.0, 0.3, 1.0)) * dice.random()
+    weather.lost_notices = dice.choice((0.0, 0.0, 0.2, 0.6)) * dice.random()
 
 
 def settings(dice: random.Random) -> HostSettings:

@@ -25,19 +25,30 @@ class Life:
     store and its agents no longer answer.
 
     Attributes:
+        name: What the host is called among others.
         serving: Whether it takes calls.
         dead: Whether it has died or ended.
         died: Done once it is dead.
+        frozen: Whether it stands still: nothing of it runs, and it does not know.
+        stands: Done while it stands still.
+        cut: Whether it can't reach the store.
+        ill_at: When it last stood still or was cut off, in seconds of the simulation.
     """
 
-    def __init__(self, loop: VirtualLoop, number: int) -> None:
+    def __init__(self, loop: VirtualLoop, number: int, name: str = "") -> None:
         self.number = number
+        self.name = name
         self.host: Host | None = None
         self.serving = False
         self.dead = False
         self.died: asyncio.Future[None] = loop.create_future()
+        self.frozen = False
+        self.stands: asyncio.Future[None] = loop.create_future()
+        self.cut = False
+        self.ill_at = -1.0
         self._loop = loop
         self._tasks: list[asyncio.Task[Any]] = []
+        self._kept_back: list[asyncio.Handle] = []
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run something as a part of this process."""
@@ -60,8 +71,38 @@ class Life:
         self.dead, self.serving = True, False
         if not self.died.done():
             self.died.set_result(None)
+        self.thaw()
         for task in self.left():
             task.cancel()
+
+    # Standing still
+
+    @property
+    def ill(self) -> bool:
+        """Whether it can't do what a host does: it stands still, or the store is out of its reach."""
+        return self.frozen or self.cut
+
+    def was_ill(self, since: float) -> bool:
+        """Whether it was ill at any time since then."""
+        return self.ill or self.ill_at >= since
+
+    def freeze(self) -> None:
+        """Let nothing of it run."""
+        if not (self.frozen or self.dead):
+            self.frozen = True
+            self.stands.set_result(None)
+
+    def thaw(self) -> None:
+        """Let it go on, first with everything that has come due meanwhile."""
+        if self.frozen:
+            self.frozen, self.ill_at = False, self._loop.time()
+            self.stands = self._loop.create_future()
+            kept_back, self._kept_back = self._kept_back, []
+            self._loop.run_again(kept_back)
+
+    def keep_back(self, handle: asyncio.Handle) -> None:
+        """Run that once this life goes on."""
+        self._kept_back.append(handle)
 
 
 def own_tasks(loop: VirtualLoop) -> None:
@@ -109,3 +150,8 @@ class Leaving(Generic[T]):
                 yield waited
             except BaseException as thrown:  # noqa: BLE001 - it is handed on at once, whatever it is
                 error = thrown
+
+
+def named(task: asyncio.Task[Any]) -> str:
+    """What a task runs."""
+    return getattr(task.get_coro(), "__qualname__", "?")

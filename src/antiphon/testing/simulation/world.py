@@ -7,25 +7,21 @@ import random
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
-from antiphon.core.errors import AntiphonError, StoreUnavailable
+from antiphon.core.errors import AntiphonError
 from antiphon.host.host import Host
-from antiphon.ports.agent import Capabilities
-from antiphon.testing.simulation.agent import SimulatedAgent
 from antiphon.testing.simulation.ledger import Ledger
 from antiphon.testing.simulation.loop import CountedIds, VirtualClock, VirtualLoop
 from antiphon.testing.simulation.machine import Machine
-from antiphon.testing.simulation.store import ShakyStore, Shelf
+from antiphon.testing.simulation.slot import Slot
+from antiphon.testing.simulation.store import Shelf
 from antiphon.testing.simulation.trace import Trace
-from antiphon.testing.simulation.weather import Weather, drawn, settings
+from antiphon.testing.simulation.weather import Weather, drawn, settings, with_others
 from antiphon.testing.simulation.wire import LIFE, Gone, Leaving, Life, own_tasks
 
 T = TypeVar("T")
 
-EVERYTHING = Capabilities(steer=True, interrupt=True, resume=True, permissions=True, rollback=True, usage=True)
-AGENTS = {"able": EVERYTHING, "plain": Capabilities(interrupt=True)}
-STOP_S = 60.0
-LEAVE_S = 1.0
-"""How long calls may take to come to their end after the host's stop, besides their reads of the store."""
+PATIENCE_S = 3.0
+"""How long a caller waits at the most for a host that stands still."""
 STEPS_MAX = 12
 """At which wait of its call a caller leaves at the latest."""
 
@@ -37,17 +33,26 @@ class World:
         seed: What all dice come from.
         weather: How much trouble there is just now.
         plan: What happens at each commit, instead of what the weather says.
-        up: Set while the host serves.
-        deaths: How often it has died.
+        slots: Where hosts run: one, or several over one store.
+        over: Whether no host is started again.
+        deaths: How often hosts have died.
         leave_at: At which wait of its call the next caller leaves, whatever the weather says.
     """
 
     def __init__(
-        self, seed: int, loop: VirtualLoop, *, weather: Weather | None = None, plan: Callable[[int], str] | None = None
+        self,
+        seed: int,
+        loop: VirtualLoop,
+        *,
+        weather: Weather | None = None,
+        plan: Callable[[int], str] | None = None,
+        hosts: int = 1,
     ) -> None:
         self.seed = seed
         self.loop = loop
         self.weather = weather or drawn(self.dice("weather"))
+        if hosts > 1 and weather is None:
+            with_others(self.weather, self.dice("others"))
         self.settings = settings(self.dice("settings"))
         self.plan = plan
         self.clock = VirtualClock(loop)
@@ -65,13 +70,14 @@ class World:
             ledger=self.ledger,
             trace=self.trace,
             limit=self.settings.max_agents,
+            owner=self.shelf.owner,
         )
-        self.life: Life | None = None
-        self._wire = self.dice("wire")
-        self._lives: list[Life] = []
-        self._over = False
-        self.up = asyncio.Event()
+        self.wire = self.dice("wire")
+        self.slots = [Slot(self, f"h{number}" if hosts > 1 else "") for number in range(1, hosts + 1)]
+        self.over = False
         self.deaths = 0
+        self._doors = self.dice("doors")
+        self._lives = 0
         self.leave_at: int | None = None
         own_tasks(loop)
 
@@ -79,97 +85,76 @@ class World:
         """A source of chance of its own for each purpose."""
         return random.Random(f"{self.seed}/{what}")  # noqa: S311 - repeatable on purpose
 
-    # The host's process
-
-    async def keep_up(self) -> None:
-        """Start the host, and start it again whenever it has died. Runs until `shut_down`."""
-        while not self._over:
-            life = Life(self.loop, len(self._lives) + 1)
-            self._lives.append(life)
-            self.life = life
-            self.trace.note("host starts", life.number)
-            started = life.spawn(self._start(life))
-            await asyncio.wait({started, life.died}, return_when=asyncio.FIRST_COMPLETED)
-            if not life.dead and started.exception():
-                if not isinstance(started.exception(), StoreUnavailable):
-                    self.ledger.finding(f"P13: a host does not start: {started.exception()!r}")
-                self.kill()
-            if not life.dead:
-                life.serving = True
-                self.up.set()
-                await asyncio.wait({life.died})
-            await asyncio.sleep(self._wire.random())
-
-    async def _start(self, life: Life) -> None:
-        life.host = Host(
-            store=ShakyStore(self.shelf, life, self.kill, self.plan),
-            agents={name: SimulatedAgent(name, self.machine, able) for name, able in AGENTS.items()},
-            clock=self.clock,
-            ids=self.ids,
-            settings=self.settings,
-            workspace=lambda _session_id: "/",
-            seed=self._wire.randint(0, 1 << 30),
-        )
-        await life.host.start()
-
-    def kill(self) -> None:
-        """Kill the host's process, in the middle of whatever it does."""
-        life = self.life
-        if life is None or life.dead:
-            return
-        self.deaths += 1
-        self.trace.note("host dies", life.number)
-        self.up.clear()
-        self.machine.perish(life)
-        life.die()
-
-    async def shut_down(self) -> None:
-        """Stop the host in good order, for good."""
-        await self.up.wait()
-        self._over = True
-        await self.restart()
-        await asyncio.sleep(0.01)
-
-    async def restart(self, *, hurry: bool = False) -> None:
-        """Stop the host in good order, while clients go on asking, and check that nothing of it is left."""
-        life = self.life
-        if life is None or life.host is None or not life.serving:
-            return
-        began = self.clock.monotonic()
-        stopped = life.spawn(life.host.stop())
-        if hurry:
-            life.host.hurry()
-        await asyncio.wait({stopped, life.died}, timeout=STOP_S, return_when=asyncio.FIRST_COMPLETED)
-        if life.dead:
-            return
-        if not stopped.done():
-            self.ledger.finding("P3: the host does not stop")
-        elif error := stopped.exception():
-            self.ledger.finding(f"P3: the host stops with {error!r}")
-        life.serving = False
-        self.trace.note("host stopped", life.number, self.clock.monotonic() - began)
-        await asyncio.sleep(LEAVE_S + self.weather.slow_s * 8)
-        if not life.dead:
-            self._check_left(life)
-            self.up.clear()
-            life.die()
-
-    def _check_left(self, life: Life) -> None:
-        for task in life.left():
-            self.ledger.finding(f"P3: a task is left after the host's stop: {_named(task)}")
-        if self.machine.living:
-            self.ledger.finding(f"P14: {self.machine.living} agents are left after the host's stop")
+    # The hosts' processes
 
     @property
-    def draining(self) -> bool:
-        """Whether the host is about to stop, or does not serve."""
-        life = self.life
-        return life is None or life.host is None or not life.serving or life.host.context.draining
+    def shared(self) -> bool:
+        """Whether there are several hosts."""
+        return len(self.slots) > 1
+
+    @property
+    def life(self) -> Life | None:
+        """The only host, or the first one."""
+        return self.slots[0].life
+
+    @property
+    def up(self) -> asyncio.Event:
+        """Set while the only host, or the first one, serves."""
+        return self.slots[0].up
+
+    def new_life(self, name: str) -> Life:
+        """One more run of a host."""
+        self._lives += 1
+        return Life(self.loop, self._lives, name)
+
+    async def keep_up(self) -> None:
+        """Start the hosts, and start each again whenever it has died. Runs until `shut_down`."""
+        if not self.shared:
+            await self.slots[0].keep_up()
+            return
+        async with asyncio.TaskGroup() as group:
+            for slot in self.slots:
+                group.create_task(slot.keep_up())
+
+    async def all_up(self) -> None:
+        """Wait until every host serves."""
+        for slot in self.slots:
+            await slot.up.wait()
+
+    def kill(self) -> None:
+        """Kill the only host, or the first one."""
+        self.slots[0].kill()
+
+    async def restart(self, *, hurry: bool = False) -> None:
+        """Stop the only host, or the first one, in good order."""
+        await self.slots[0].restart(hurry=hurry)
+
+    async def shut_down(self) -> None:
+        """Stop the hosts in good order, for good, one after the other."""
+        await self.all_up()
+        self.over = True
+        for slot in self.slots:
+            await slot.restart()
+        await asyncio.sleep(0.01)
+
+    @staticmethod
+    def leaves(life: Life) -> bool:
+        """Whether a host is about to stop, or does not serve."""
+        return not life.serving or life.host is None or life.host.context.draining
 
     # Reaching it
 
-    async def call(self, what: str, work: Callable[[Host], Coroutine[Any, Any, T]], *, patient: bool = False) -> T:
-        """Have the host do something for a client, over a connection that may break.
+    async def call(
+        self,
+        what: str,
+        work: Callable[[Host], Coroutine[Any, Any, T]],
+        *,
+        patient: bool = False,
+        served: list[Life] | None = None,
+    ) -> T:
+        """Have a host do something for a client, over a connection that may break.
+
+        Which one did it is added to `served`.
 
         Raises:
             Gone: No answer came.
@@ -177,35 +162,54 @@ class World:
         """
         leave_at = None if patient else self._leave_at()
         await self._transit()
-        life = self.life
-        if life is None or not life.serving or life.host is None:
+        life = self._door()
+        if life is None or life.host is None:
             await asyncio.sleep(0.05)
             raise Gone("it is down")
+        if served is not None:
+            served.append(life)
         doing = work(life.host)
         handler = life.spawn(doing if leave_at is None else Leaving(doing, leave_at).run())
         try:
-            await asyncio.wait({handler, life.died}, return_when=asyncio.FIRST_COMPLETED)
+            await self._until_done(handler, life)
         finally:
             if not handler.done():
                 handler.cancel()
-            elif handler.cancelled():
-                doing.close()  # it may never have been begun
+                handler.add_done_callback(lambda task: _forget(task, doing))
+            else:
+                _forget(handler, doing)
         if not handler.done() or handler.cancelled():
             self.trace.note("left", what)
             raise Gone("it died, or the caller left")
         answer = self._answer(what, handler)
         await self._transit()
-        if not patient and self._wire.random() < self.weather.lost:
+        if not patient and self.wire.random() < self.weather.lost:
             raise Gone("the answer was lost")
         if isinstance(answer, AntiphonError):
             raise answer
         return answer
 
+    def _door(self) -> Life | None:
+        """Some host that can be called; whether it stands still nobody sees from outside."""
+        doors = [door for slot in self.slots if (door := slot.door)]
+        return self._doors.choice(doors) if self.shared and doors else next(iter(doors), None)
+
+    async def _until_done(self, handler: asyncio.Task[Any], life: Life) -> None:
+        """Wait for an answer, or until the host has died; with little patience for one that stands still."""
+        while True:
+            await asyncio.wait({handler, life.died, life.stands}, return_when=asyncio.FIRST_COMPLETED)
+            if handler.done() or life.dead:
+                return
+            patience_s = PATIENCE_S * self._doors.random()
+            await asyncio.wait({handler, life.died}, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+            if handler.done() or life.dead or life.frozen:
+                return
+
     def _leave_at(self) -> int | None:
         """At which wait of the next call its caller leaves, counted from 0; None when it stays."""
         if self.leave_at is not None:
             return self.leave_at
-        return self._wire.randrange(STEPS_MAX) if self._wire.random() < self.weather.leaves else None
+        return self.wire.randrange(STEPS_MAX) if self.wire.random() < self.weather.leaves else None
 
     def _answer(self, what: str, handler: asyncio.Task[T]) -> T | AntiphonError:
         error = handler.exception()
@@ -217,8 +221,8 @@ class World:
         return error
 
     async def _transit(self) -> None:
-        if self._wire.random() < 0.3:
-            await asyncio.sleep(0.02 * self._wire.random())
+        if self.wire.random() < 0.3:
+            await asyncio.sleep(0.02 * self.wire.random())
 
     # What the host logs
 
@@ -253,5 +257,8 @@ class _Watch(logging.Handler):
         self._ledger.finding(f"P13: the host logs {record.getMessage()!r}: {error!r}")
 
 
-def _named(task: asyncio.Task[Any]) -> str:
-    return getattr(task.get_coro(), "__qualname__", "?")
+def _forget(task: asyncio.Task[Any], work: Coroutine[Any, Any, Any]) -> None:
+    """Nobody waits for that call any more: it may never have been begun, or may have come to some other end."""
+    if not task.cancelled():
+        task.exception()
+    work.close()
