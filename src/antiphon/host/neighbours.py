@@ -99,7 +99,7 @@ class Neighbours:
             self._bulletin, agents_open=self._places.taken, max_agents=self._places.limit, leaving=self._leaving
         )
         await self._peers.announce(self._host_id, told)
-        self._known = await self._peers.hosts()
+        self._known = await self._peers.hosts(counted=False)
 
     async def keep_announcing(self) -> None:
         """Announce, for ever."""
@@ -160,7 +160,7 @@ class Neighbours:
             StoreUnavailable.
         """
         found = await self._peers.drain(name, drained=drained)
-        self._known = await self._peers.hosts()
+        self._known = await self._peers.hosts(counted=False)
         return found
 
     async def owner(self, session_id: str) -> Peer | None:

@@ -71,8 +71,11 @@ class Peers(Protocol):
         """Tell of oneself: at first, and then every `ANNOUNCE_S` seconds. `host` is this run's id, as in `claim`."""
         ...
 
-    async def hosts(self) -> Sequence[Peer]:
-        """All that live, those that are drained, and those that were here within the last day, by name."""
+    async def hosts(self, *, counted: bool = True) -> Sequence[Peer]:
+        """All that live, those that are drained, and those that were here within the last day, by name.
+
+        To count what each owns takes long where they own thousands: without that, `sessions` is 0.
+        """
         ...
 
     async def abandoned(self, name: str, limit: int) -> Sequence[str]:

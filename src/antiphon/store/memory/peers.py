@@ -41,7 +41,7 @@ class MemoryPeers:
             seen=company.monotonic(),
         )
 
-    async def hosts(self) -> Sequence[Peer]:
+    async def hosts(self, *, counted: bool = True) -> Sequence[Peer]:  # noqa: ARG002  # here it costs nothing
         company = self._company
         now = company.clock.now() if company.clock else 0
         there = [self._peer(host) for host, known in company.hosts.items() if now - known.seen_at < DAY_MS]

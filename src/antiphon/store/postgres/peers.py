@@ -60,7 +60,7 @@ def announcement(host: str, bulletin: Bulletin) -> tuple[Any, ...]:
 _PEER = f"""
 SELECT h.id, h.name, h.url, h.version, h.agents_open, h.max_agents, h.leaving,
     {_MS.format("h.started_at")}, {_MS.format("h.seen_at")}, {_HELD} AND {_FRESH},
-    (SELECT count(*) FROM sessions s WHERE s.owner = h.id AND s.deleted_at IS NULL),
+    CASE WHEN $2 THEN (SELECT count(*) FROM sessions s WHERE s.owner = h.id AND s.deleted_at IS NULL) ELSE 0 END,
     EXISTS (SELECT FROM drained d WHERE d.name = h.name)
 FROM hosts h"""
 
@@ -88,15 +88,15 @@ FROM drained d WHERE NOT EXISTS (SELECT FROM there WHERE there.name = d.name)"""
 _HOSTS = f"WITH there AS MATERIALIZED ({_PEER} WHERE h.seen_at > {_DAY} OR {_HELD}) TABLE there UNION ALL {_ABSENT}"
 
 
-def _hosts(prefix: str) -> Command[list[Peer]]:
-    peers = [_peer(row) for row in (yield _HOSTS, (prefix,))]
+def _hosts(prefix: str, *, counted: bool) -> Command[list[Peer]]:
+    peers = [_peer(row) for row in (yield _HOSTS, (prefix, counted))]
     return sorted(peers, key=lambda peer: (peer.name, peer.started_at, peer.id))
 
 
 def _owner(prefix: str, session_id: str) -> Command[Peer | None]:
     found = yield (
-        f"{_PEER} JOIN sessions o ON o.owner = h.id WHERE o.id = $2 AND o.deleted_at IS NULL",
-        (prefix, session_id),
+        f"{_PEER} JOIN sessions o ON o.owner = h.id WHERE o.id = $3 AND o.deleted_at IS NULL",
+        (prefix, False, session_id),
     )
     peers = [peer for peer in map(_peer, found) if peer.living]
     return peers[0] if peers else None
@@ -221,8 +221,8 @@ class PostgresPeers:
     async def leave(self, host: str) -> None:
         await self._bounded(partial(self._standing.leave, host))
 
-    async def hosts(self) -> Sequence[Peer]:
-        return await self._read(_hosts(self._prefix))
+    async def hosts(self, *, counted: bool = True) -> Sequence[Peer]:
+        return await self._read(_hosts(self._prefix, counted=counted))
 
     async def owner(self, session_id: str) -> Peer | None:
         return await self._read(_owner(self._prefix, session_id))
