@@ -4,10 +4,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from antiphon.core.events import Entry
 from antiphon.ports.store import KEYS_MAX, FeedEntry, Fenced, KeyTaken, Notice, SequenceMoved
 from antiphon.store.identity import Identity
 from antiphon.store.sql import rows
-from antiphon.store.sql.reads import fitting
+from antiphon.store.sql.reads import PAGE_BYTES, fitting
 from antiphon.store.sql.statements import Command
 from antiphon.store.sql.writes import ANY_FENCE, Write, purge
 
@@ -139,6 +140,23 @@ def purge_alone(lock: str, limit: int) -> Command[int]:
     """Purge while no other host does: they would wait for each other's rows, in any order."""
     yield "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", (lock,)
     return (yield from purge(limit))
+
+
+# A page of a journal, in one statement and so on one state of the store.
+
+_PAGE = f"""
+SELECT sequence, generation, type, at, turn_id, message_id, data FROM (
+    SELECT *, sum(length(data)) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING) AS size FROM entries
+    WHERE session = (SELECT number FROM sessions WHERE id = $1 AND deleted_at IS NULL) AND sequence > $2
+    ORDER BY sequence LIMIT $3) AS found
+WHERE size <= {PAGE_BYTES} OR size = length(data)
+ORDER BY sequence"""
+
+
+def entries(session_id: str, *, after: int, limit: int) -> Command[Sequence[Entry]]:
+    """The journal after a sequence: as many entries as make a page, and at least one."""
+    found = yield _PAGE, (session_id, after, limit)
+    return [rows.read("event", session_id, rows.entry, session_id, *row) for row in found]
 
 
 # The feed: in the order of transactions, up to the oldest that still runs.

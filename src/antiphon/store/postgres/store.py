@@ -208,7 +208,7 @@ class PostgresStore:
         return await self._read(reads.count())
 
     async def entries(self, session_id: str, *, after: int, limit: int) -> Sequence[Entry]:
-        return await self._look(reads.entries(session_id, after=after, limit=limit))
+        return await self._read(own.entries(session_id, after=after, limit=limit))
 
     async def tail(self, session_id: str, *, before: int | None, limit: int) -> Sequence[Entry]:
         return await self._read(reads.tail(session_id, before=before, limit=limit))
