@@ -36,6 +36,8 @@ UNREAD_MAX = 512
 AT_HAND_MAX = 16_384
 """Characters of a message that is kept at hand until its agent has it; longer ones are read from the store."""
 PAUSE_MAX_S = 2.0
+OWNER_S = 0.05
+"""So long an owner has to go on with what a guest wrote, before the guest asks whether there is one."""
 BROKEN_PAUSE_S = 5.0
 """After how long a session that met a flaw of ours is looked at again."""
 
@@ -141,6 +143,9 @@ class SessionActor:
         self._closed = False
         self._wants_agent = False
         self._again: asyncio.Task[None] | None = None
+        self._ownerless: int | None = None
+        """What this host wrote as a guest, as long as nobody is known to have gone on with it."""
+        self._finding: asyncio.Task[None] | None = None
         self._running = self._tasks.start(self._run(), "run")
 
     # From outside
@@ -195,6 +200,8 @@ class SessionActor:
 
     def moved(self, sequence: int) -> None:
         """Others wrote to the session, up to that sequence or further: look at it anew."""
+        if self._ownerless is not None and self._ownerless < sequence:
+            self._ownerless = None
         if self.owns and (self.session is None or self.session.sequence < sequence):
             self._loaded = False
             self.wake()
@@ -743,10 +750,19 @@ class SessionActor:
             self._find_an_owner(step)
 
     def _find_an_owner(self, step: Step) -> None:
-        """What a guest wrote may wait for an owner, and there may be none."""
+        """What a guest wrote may wait for an owner, and there may be none. One that is there is heard of soon."""
         if step.entries and self.session and self.session.unsettled and not self.session.running:
-            self._ownership.want()
-            self.wake()
+            self._ownerless = self.session.sequence
+            if self._finding is None or self._finding.done():
+                self._finding = self._tasks.start(self._claim_what_nobody_has(), "find_owner")
+
+    async def _claim_what_nobody_has(self) -> None:
+        waited_for: int | None = None
+        while waited_for != self._ownerless:
+            waited_for = self._ownerless
+            await self._context.clock.sleep(OWNER_S)
+        if waited_for is not None:
+            self.take_up()
 
     def _tell(self, answer: "asyncio.Future[Accepted]", command: c.Command, outcome: Taken, step: Step) -> None:
         if answer.done():
