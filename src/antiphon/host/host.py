@@ -21,6 +21,7 @@ from antiphon.host.archive import Origin, exported, exported_key, forked, import
 from antiphon.host.attention import Attention
 from antiphon.host.belongings import Belongings
 from antiphon.host.context import Context
+from antiphon.host.directories import is_directory
 from antiphon.host.fanout import Fanout
 from antiphon.host.neighbours import LOOK_S, Neighbours
 from antiphon.host.places import Places
@@ -318,8 +319,6 @@ class Host(Together):
         session_id = self.context.ids.new("ses")
         step = Step(None, Given(now=self.context.clock.now()), session_id=session_id)
         fields: dict[str, Any] = {name: getattr(new, name) for name in new.__struct_fields__}
-        if self.context.neighbours and new.cwd is not None:  # that directory is on this machine
-            fields["labels"] = {HOST_LABEL: self.context.neighbours.name, **new.labels}
         created = step.take(c.CreateSession(session_id=session_id, **fields))
         if isinstance(created, Refused):
             raise created.error
@@ -390,7 +389,7 @@ class Host(Together):
             self._check_cwd(new.cwd)
 
     def _check_cwd(self, cwd: Any) -> None:
-        if cwd is not None and not _is_directory(cwd):
+        if cwd is not None and not is_directory(cwd):
             raise errors.InvalidRequest("`cwd` must be an existing directory, as an absolute path.", field="cwd")
 
     async def _check_room(self) -> None:
@@ -743,14 +742,6 @@ def _remember(ids: OrderedDict[str, str], name: str, session_id: str) -> None:
 
 def _draining() -> errors.Draining:
     return errors.Draining("The host is shutting down. Try again once it has started anew.", retry_after_s=5)
-
-
-def _is_directory(path: str) -> bool:
-    """Whether an absolute path leads to a directory. One that can't be looked at, or is too long, does not."""
-    try:
-        return Path(path).is_absolute() and Path(path).is_dir()
-    except (OSError, ValueError):
-        return False
 
 
 async def _until_at_rest(actors: Iterable[SessionActor]) -> None:

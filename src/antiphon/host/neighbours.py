@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from antiphon.core.errors import StoreUnavailable
 from antiphon.core.session import Session
+from antiphon.host.directories import is_directory
 from antiphon.host.places import Places
 from antiphon.ports.clock import Clock
 from antiphon.ports.peers import ANNOUNCE_S, HOST_LABEL, Bulletin, Peer, Peers
@@ -17,6 +18,7 @@ log = logging.getLogger("antiphon.host")
 LOOK_S = 0.25
 """So often a host looks for sessions that nobody owns."""
 LATELY_MS = 60_000
+LACKING_S = 5.0
 ABANDONED_MAX = 64
 """So many of them it takes up at a time: the others are there too."""
 
@@ -36,6 +38,8 @@ class Neighbours:
         self._places = places
         self._known: Sequence[Peer] = ()
         self._leaving = False
+        self._lacking: dict[str, float] = {}
+        """Sessions whose working directory is not here, and when that was seen."""
         self._unreleased: dict[tuple[str, int], None] = {}
 
     @property
@@ -57,8 +61,28 @@ class Neighbours:
         self._leaving = True
 
     def may_own(self, session: Session) -> bool:
-        """Whether this host should take the session up: it may keep it, and no other is there with a place to spare."""
-        return self.may_keep(session) and (session.labels.get(HOST_LABEL) == self.name or not self.better_elsewhere)
+        """Whether this host should take the session up.
+
+        Not where a label binds it to another, where its working directory is on another machine, or where this host has
+        no place to spare and another one has.
+        """
+        self._lacking.pop(session.id, None)
+        if not self.may_keep(session):
+            return False
+        if session.labels.get(HOST_LABEL) == self.name:
+            return True
+        if session.cwd is not None and not self._alone and not is_directory(session.cwd):
+            self._lacking[session.id] = self._clock.monotonic()
+            return False
+        return not self.better_elsewhere
+
+    @property
+    def _alone(self) -> bool:
+        return not any(peer.living for peer in self._known if peer.id != self._host_id)
+
+    def lacks(self, session_id: str) -> bool:
+        """Whether this host was found not to have the working directory of that session, a moment ago."""
+        return session_id in self._lacking
 
     def may_keep(self, session: Session) -> bool:
         """Whether the session can stay with this host."""
@@ -118,7 +142,10 @@ class Neighbours:
         """
         if self._leaving or self.drained:
             return ()
-        return await self._peers.abandoned(self.name, ABANDONED_MAX)
+        now = self._clock.monotonic()
+        self._lacking = {id: since for id, since in self._lacking.items() if now - since < LACKING_S}
+        found = await self._peers.abandoned(self.name, ABANDONED_MAX + len(self._lacking))
+        return [session_id for session_id in found if session_id not in self._lacking]
 
     def release_later(self, session_id: str, fence: int) -> None:
         """Give that claim up once the store takes it: while this host lives, nobody else can have the session."""

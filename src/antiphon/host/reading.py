@@ -138,7 +138,10 @@ class Reading:
 
     def _hindrance(self, session_id: str) -> str | None:
         actor = self._actors.get(session_id)
-        if self.context.neighbours and not (actor and actor.owns):
+        neighbours = self.context.neighbours
+        if neighbours and not (actor and actor.owns):
+            if neighbours.lacks(session_id):
+                return "a host that has its working directory: this one has not"
             return "the host that owns its session to begin its turn"
         return actor.hindrance if actor else None
 

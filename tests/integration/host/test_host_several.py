@@ -153,11 +153,21 @@ async def test_a_session_bound_to_a_host_that_is_away_waits_and_says_so(town: To
     assert alpha.answered == ["A"]
 
 
-async def test_a_directory_binds_a_session_to_the_machine_that_has_it(town: Town, tmp_path: Path) -> None:
-    alpha = await town.settle("alpha")
-    new = NewSession(agent="scripted", key="k", cwd=str(tmp_path), labels={"team": "a"})
-    view, _ = await alpha.host.create_session(new, return_existing=False)
-    assert view.labels == {"host": "alpha", "team": "a"}
+async def test_a_session_stays_with_the_machines_that_have_its_directory(town: Town, tmp_path: Path) -> None:
+    alpha, beta = await town.settle("alpha"), await town.settle("beta")
+    place = tmp_path / "project"
+    place.mkdir()
+    session_id = await opened(alpha, cwd=str(place))
+    place.rmdir()  # as it looks from the other machine
+    await alpha.host.drain_host("alpha", drained=True)
+    await alpha.owns_not(session_id)
+    receipt = await beta.send("k", "A")
+    async with asyncio.timeout(WAIT_S):
+        while "working directory" not in ((await beta.host.receipt(receipt.id)).waiting_for or ""):
+            await beta.host.wait_message(receipt.id, 0.01)
+    place.mkdir()
+    assert (await beta.end_of(receipt)).reply == "answer to A"
+    assert beta.answered == ["A"]
 
 
 async def test_a_host_without_a_place_leaves_its_sessions_to_one_that_has_some(town: Town) -> None:
