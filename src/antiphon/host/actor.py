@@ -282,7 +282,7 @@ class SessionActor:
     @property
     def asleep(self) -> bool:
         """Whether this actor could be forgotten: it holds nothing that the store does not."""
-        busy = self._watchers or self._wants_agent or self._alarm.at
+        busy = self._watchers or self._wants_agent or self._alarm.at or self._arrived.is_set()
         return self.at_rest and self._driver.away and not busy
 
     @property
@@ -320,6 +320,7 @@ class SessionActor:
 
     async def close(self) -> None:
         """End the agent, then the actor. What lies in the mailbox is decided first, if the store is there for it."""
+        self._ownership.retire()
         await self._driver.close()
         if self._dismissed:
             await asyncio.wait(self._dismissed)

@@ -28,6 +28,7 @@ class Ownership:
         self._session_id = session_id
         self._context = context
         self._wanted = True
+        self._retired = False
 
     @property
     def held(self) -> bool:
@@ -38,6 +39,10 @@ class Ownership:
         """Have it claimed at the next look."""
         self._wanted = True
 
+    def retire(self) -> None:
+        """Claim nothing more: another actor of this host may be about to have the session."""
+        self._retired = True
+
     async def seek(self) -> None:
         """Claim the session, where that is wanted and this host may have it.
 
@@ -47,6 +52,8 @@ class Ownership:
         if self.held or not self._wanted:
             return
         if neighbours := self._context.neighbours:
+            if self._retired:
+                return
             session = await self._context.store.load(self._session_id)
             if session is None or not neighbours.may_own(session):
                 self._wanted = False
