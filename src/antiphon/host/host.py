@@ -614,6 +614,8 @@ class Host(Together):
         accepted = await actor.ask(c.CancelTurn(turn_id=turn_id, queue=queue))
         confirmed = await self._bounded(actor, lambda: not actor.runs(turn_id))
         now = await self.context.store.turn(turn_id)
+        if now is None and not actor.owns:  # its session was deleted: of the owner's agent nothing more is heard here
+            confirmed = False
         state = now.state if now else "cancelled"
         return Cancelled(turn_id=turn_id, state=state, confirmed=confirmed, message_ids=accepted.ended)
 
