@@ -39,6 +39,8 @@ class Mishaps:
     async def over(self) -> None:
         """Wait until all of it has come to its end, and every host may own sessions."""
         await asyncio.gather(*self._under_way)
+        while any(slot.life and slot.life.ill for slot in self._world.slots):  # noqa: ASYNC110 - it ends by itself
+            await asyncio.sleep(TRY_AGAIN_S)
         for name in sorted(self._drained):
             while True:
                 if await self._ask_to_drain(name, drained=False):
@@ -50,7 +52,7 @@ class Mishaps:
         return self._dice.choice(self._world.slots)
 
     async def _freeze(self) -> None:
-        slot, seconds = self.slot(), self._dice.choice((0.3, 2.0, LEASE_S + 1, LEASE_S + 4)) * self._dice.random()
+        slot, seconds = self.slot(), self._dice.choice((0.0, 1.0, LEASE_S, LEASE_S)) + 2 * self._dice.random()
         self._world.trace.note("freezes", slot.name, seconds)
         await slot.freeze(seconds)
 

@@ -25,9 +25,12 @@ class Patrol:
 
     def _look_for_strays(self) -> None:
         before, self._astray = self._astray, {}
-        for process in self._world.machine.strays():
+        strays, stories = self._world.machine.strays(), self._world.shelf.chronicle.stories
+        for process in self._world.machine.processes():
+            if process not in strays and stories[process.session_id].over_at is None:
+                continue
             known = before.get(process.number, 0.0)
             self._astray[process.number] = known + (0 if process.life.ill else LOOK_S)
             if known <= STRAY_S < self._astray[process.number]:
                 what = f"agent {process.number} of {process.session_id} lives on with {process.life.name}"
-                self._world.ledger.finding(f"P1: {what}, which has lost that session")
+                self._world.ledger.finding(f"P1: {what}, to which that session is lost")

@@ -1,11 +1,13 @@
 """Where a simulated host's process runs, dies, and is started again; and what can befall it there."""
 
 import asyncio
+import contextvars
 from typing import TYPE_CHECKING
 
 from antiphon.core.errors import StoreUnavailable
 from antiphon.host.host import Host
 from antiphon.ports.agent import Capabilities
+from antiphon.ports.peers import LEASE_S
 from antiphon.store.memory import MemoryStore
 from antiphon.testing.simulation.agent import SimulatedAgent
 from antiphon.testing.simulation.peers import ShakyPeers
@@ -68,7 +70,9 @@ class Slot:
     async def _start(self, life: Life) -> None:
         world = self._world
         memory = self._memory = world.shelf.memory.join(world.clock) if self.name else None
-        store = ShakyStore(world.shelf, life, self.kill, world.plan, memory=memory, machine=world.machine)
+        store = ShakyStore(
+            world.shelf, life, self.kill, world.plan, memory=memory, machine=world.machine, stall=self.stall
+        )
         peers = memory.peers if memory else None
         life.host = Host(
             store=store,
@@ -140,6 +144,14 @@ class Slot:
             await asyncio.sleep(seconds)
             life.thaw()
             self._world.trace.note("goes on", self.name)
+
+    def stall(self) -> None:
+        """Let the host stand still, for longer than its lease, in the middle of what it does just now."""
+        life, seconds = self.life, LEASE_S + 2 * self._world.wire.random()
+        if life and life.serving and not life.dead:
+            self._world.trace.note("stalls", self.name, seconds)
+            life.freeze()
+            self._world.loop.call_later(seconds, life.thaw, context=contextvars.Context())
 
     async def cut_off(self, seconds: float) -> None:
         """Cut the host off from the store for so long: its claims are free, until it takes up what is left of them."""

@@ -107,7 +107,7 @@ class Shelf:
 
 
 class Crash(Protocol):
-    """How the host's process is killed."""
+    """How the host's process is killed, or comes to a standstill."""
 
     def __call__(self) -> None: ...
 
@@ -118,6 +118,7 @@ class ShakyStore:
     `plan`, when given, says before each commit what shall happen instead of what the weather says: `crash_before`,
     `crash_after`, `away`, `doubt_lost`, `doubt_written`, `rival`, or `""`. `memory` is the host's own store on the
     shelf's data, where there are several hosts; `machine` tells which of its agents live.
+    `stall` lets the host stand still.
     """
 
     def __init__(
@@ -129,11 +130,13 @@ class ShakyStore:
         *,
         memory: MemoryStore | None = None,
         machine: Machine,
+        stall: Crash,
     ) -> None:
         self._shelf = shelf
         self._shared = memory is not None
         self._memory = memory or shelf.memory
         self._machine = machine
+        self._stall = stall
         self._life = life
         self._crash = crash
         self._plan = plan or self._fate
@@ -157,6 +160,9 @@ class ShakyStore:
             raise StoreUnavailable("It is away.")
         if fate == "doubt_lost":
             raise self._doubt()
+        if fate == "stall":
+            self._stall()
+            await asyncio.sleep(0)  # until it goes on
         if fate == "crash_before":
             self._die()
         if fate == "rival" and commit.expected:
@@ -178,7 +184,7 @@ class ShakyStore:
         ):
             if dice.random() < rate:
                 return dice.choice(fate)
-        return ""
+        return "stall" if self._shared and dice.random() < weather.stalls else ""
 
     def _doubt(self) -> StoreUnavailable:
         """The connection is lost in the middle of a commit, perhaps for a while."""

@@ -29,6 +29,7 @@ class Weather(msgspec.Struct, kw_only=True):
         begins: An agent begins a turn by itself.
         asks: An agent asks a person.
         clock_jumps: How often the wall clock is moved.
+        stalls: A host stands still in a commit, which arrives when its lease is over.
         freezes: How often a host stands still for a while, also for longer than its lease.
         cuts: How often a host's connection to the store is lost for a while.
         mutes: How often what a host tells of itself does not arrive for a while: it works on, and is taken for dead.
@@ -61,6 +62,7 @@ class Weather(msgspec.Struct, kw_only=True):
     begins: float = 0.0
     asks: float = 0.0
     clock_jumps: int = 0
+    stalls: float = 0.0
     freezes: int = 0
     cuts: int = 0
     mutes: int = 0
@@ -111,9 +113,10 @@ def drawn(dice: random.Random) -> Weather:
 def with_others(weather: Weather, dice: random.Random) -> None:
     """Add what can come between several hosts over one store."""
     weather.kills += dice.choice((0, 0, 1))
-    weather.freezes = dice.choice((0, 0, 1, 2))
+    weather.stalls = dice.choice((0.0, 0.0, 0.05)) * dice.random()
+    weather.freezes = dice.choice((0, 1, 2, 4))
     weather.cuts = dice.choice((0, 0, 1, 2))
-    weather.mutes = dice.choice((0, 0, 0, 1))
+    weather.mutes = dice.choice((0, 0, 1, 2))
     weather.drains = dice.choice((0, 0, 1, 2))
     weather.rolls = dice.choice((0, 0, 0, 1))
     weather.failovers = dice.choice((0, 0, 0, 1))
