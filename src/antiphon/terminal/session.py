@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.css.query import NoMatches
 from textual.screen import Screen
 from textual.widget import MountError
 from textual.widgets import Footer, Static
@@ -77,14 +78,19 @@ class SessionScreen(Screen[None]):
             self._changed, self._drawing = False, True
             self.call_next(self._draw)
 
+    @property
+    def _stays(self) -> bool:
+        """Whether the view is not being left: from then on nothing can be added to it, and what is in it goes."""
+        runs = self.app.is_running  # pyright: ignore[reportUnknownMemberType]
+        return runs and self.is_attached and not self._left
+
     async def _draw(self) -> None:
         """Show what has come since the last time, however much that is."""
         try:
-            await self._draw_all()
-        except MountError:
-            # Once a view is being left nothing can be added to it any more.
-            there = self.is_attached and self.app.is_running  # pyright: ignore[reportUnknownMemberType]
-            if there and not self._left:
+            if self._stays:
+                await self._draw_all()
+        except (MountError, NoMatches):
+            if self._stays:
                 raise
         finally:
             self._drawing = False
