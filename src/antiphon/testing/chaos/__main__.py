@@ -57,12 +57,14 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], help="only this fault; may be repeated")
     parser.add_argument("--keep", action="store_true", help="keep the logs, and say where they are")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, _leave)  # so that everything goes with this
     root = Path(tempfile.mkdtemp(prefix="antiphon-chaos-"))
     found = ["it did not come to its end"]
     try:
         outcome = uvloop.run(_reign(root, options))
         report, found = _report(outcome, options), outcome.tally.findings
+    except asyncio.CancelledError:
+        found = []
+        return 128 + signal.SIGTERM
     finally:
         if options.keep or found:
             print(f"kept: {root}", file=sys.stderr)
@@ -70,10 +72,6 @@ def main() -> int:
             shutil.rmtree(root, ignore_errors=True)
     print(json.dumps(report), flush=True)
     return 1 if found else 0
-
-
-def _leave(number: int, _frame: object) -> None:
-    sys.exit(128 + number)
 
 
 def _report(outcome: Outcome, options: argparse.Namespace) -> dict[str, Any]:
@@ -99,6 +97,9 @@ def _report(outcome: Outcome, options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _reign(root: Path, options: argparse.Namespace) -> Outcome:
+    task = asyncio.current_task()
+    assert task is not None, "this runs in one"
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # so that everything goes with this
     outcome, database = Outcome(), Database()
     logs = [root / f"load-{number}.jsonl" for number in range(options.processes)]
     try:
