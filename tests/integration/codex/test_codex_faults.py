@@ -112,6 +112,14 @@ async def test_lines_that_are_not_of_the_protocol_stop_neither_the_opening_nor_a
     assert (await talk.turn("a"))[1] == "one"
 
 
+async def test_single_bytes_many_lines_in_one_read_and_a_flood_on_stderr_are_heard(lab: Lab) -> None:
+    strange = "é 漢 😀 \u2028\u2029\x85"
+    awaited, *rest = turn("x2", "two")
+    slowly: list[Step] = [{"bytewise": True}, *turn("x1", strange), {"bytewise": False}]
+    talk = await lab.open(*slowly, {"stderr": 3_000_000}, awaited, {"at_once": rest})
+    assert [(await talk.turn("a"))[1], (await talk.turn("b"))[1]] == [strange, "two"]
+
+
 async def test_a_line_of_ten_megabytes_is_heard(lab: Lab) -> None:
     big = "y" * 10_000_000
     talk = await lab.open(AWAIT, accept("x1"), started("x1"), delta("x1", big), completed("x1"))

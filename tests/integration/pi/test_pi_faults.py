@@ -220,6 +220,14 @@ async def test_a_line_in_single_bytes_and_one_of_ten_megabytes_are_heard(lab: La
     assert (await talk.turn("a"))[1] == strange + "y" * 10_000_000
 
 
+async def test_single_bytes_many_lines_in_one_read_and_a_flood_on_stderr_are_heard(lab: Lab) -> None:
+    strange = "é 漢 😀 \u2028\u2029\x85"
+    awaited, *rest = turn("two")
+    slowly: list[Step] = [{"bytewise": True}, *turn(strange), {"bytewise": False}]
+    talk = await lab.open(*slowly, {"stderr": 3_000_000}, awaited, {"at_once": rest})
+    assert [(await talk.turn("a"))[1], (await talk.turn("b"))[1]] == [strange, "two"]
+
+
 async def test_a_line_over_the_limit_fails_its_turn_and_not_the_session(lab: Lab) -> None:
     """claude-agent-sdk-python#98, ACP python-sdk#27"""
     over: Step = {"long": ['{"type":"message_update","message":"', 200_000]}
