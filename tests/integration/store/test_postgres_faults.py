@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Iterator
+from threading import Thread
 
 import asyncpg
 import pytest
@@ -77,6 +78,29 @@ async def test_a_server_that_stops_is_told_and_comes_back_with_everything(
     await store.commit(draft.log(fence=fence))
     assert await store.claim("ses_2", "host") is not None
     await store.close()
+
+
+async def test_a_read_on_a_connection_that_died_unnoticed_is_made_on_another(
+    real_postgres: RealPostgres, store: PostgresStore
+) -> None:
+    """As when a frozen host wakes, whose connections others have ended."""
+    draft = Draft("ses_1")
+    await store.commit(draft.create())
+    await asyncio.gather(*[store.load("ses_1") for _ in range(4)])
+
+    async def end_all() -> None:
+        admin = await asyncpg.connect(real_postgres.url)
+        await admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'antiphon%'"
+        )
+        await admin.close()
+
+    meanwhile = Thread(target=lambda: asyncio.run(end_all()))
+    meanwhile.start()
+    meanwhile.join(PATIENCE_S)  # nothing else of this thread runs: nobody has seen the connections end
+
+    found = await asyncio.gather(*[store.load("ses_1") for _ in range(4)], store.feed_end())
+    assert found[:4] == [draft.session] * 4
 
 
 async def nothing(_payload: str) -> None:

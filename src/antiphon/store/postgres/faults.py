@@ -12,6 +12,9 @@ when a connection is used in the moment in which the server's end of it is being
 OWN = (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 """Errors that lie in the values of a statement, and not in the server."""
 
+LOST = (asyncpg.PostgresConnectionError, asyncpg.AdminShutdownError, asyncpg.InterfaceError, ConnectionError)
+"""A connection that was used is no more; another one may do."""
+
 DAMAGED = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError)
 
 _SAID: tuple[tuple[type[BaseException], str], ...] = (

@@ -28,7 +28,7 @@ from antiphon.store.postgres.driver import (
     named,
     run,
 )
-from antiphon.store.postgres.faults import FAULTS, fault, is_certain
+from antiphon.store.postgres.faults import FAULTS, LOST, fault, is_certain
 from antiphon.store.postgres.notices import Inbox, Known, Lookout, Outbox, heard
 from antiphon.store.postgres.peers import PostgresPeers
 from antiphon.store.postgres.standing import Standing
@@ -79,7 +79,7 @@ class PostgresStore:
         self._origin = origin
         self._known = Known()
         self._inboxes: set[Inbox] = set()
-        self._lookout = Lookout(lambda: self._read(own.settled_before()), self._tell_here)
+        self._lookout = Lookout(lambda: self._read(own.settled_before), self._tell_here)
         self._outbox = Outbox(self._origin, self._notify)
         claims = f"{CLAIMS_NAME} {self._origin}"
         self._standing = Standing(
@@ -92,12 +92,12 @@ class PostgresStore:
         )
         self._tasks = Tasks("store")
         self._closing = asyncio.Event()
-        self.outbox = SqlOutbox(self._looking, self._write, lock="FOR UPDATE SKIP LOCKED")
-        self.timetable = SqlTimetable(self._looking, self._write)
+        self.outbox = SqlOutbox(self._look, self._write, lock="FOR UPDATE SKIP LOCKED")
+        self.timetable = SqlTimetable(self._look, self._write)
         self.peers = PostgresPeers(
             self._standing,
             name,
-            read=self._read,
+            read=self._read_once,
             write=self._write_once,
             bounded=self._bounded,
             monotonic=clock.monotonic,
@@ -193,88 +193,99 @@ class PostgresStore:
     # Reading
 
     async def load(self, session_id: str) -> Session | None:
-        return await self._read(reads.load(session_id))
+        return await self._read(lambda: reads.load(session_id))
 
     async def find(self, key: str) -> str | None:
-        return await self._read(reads.find(key))
+        return await self._read(lambda: reads.find(key))
 
     async def unsettled(self) -> Sequence[str]:
-        return await self._read(reads.unsettled())
+        return await self._read(reads.unsettled)
 
     async def sessions(self, query: SessionQuery, *, cursor: str | None, limit: int) -> Listed:
-        return await self._look(reads.sessions(query, cursor=cursor, limit=limit, damage=self._damage))
+        return await self._look(lambda: reads.sessions(query, cursor=cursor, limit=limit, damage=self._damage))
 
     async def count(self) -> int:
-        return await self._read(reads.count())
+        return await self._read(reads.count)
 
     async def entries(self, session_id: str, *, after: int, limit: int) -> Sequence[Entry]:
-        return await self._read(own.entries(session_id, after=after, limit=limit))
+        return await self._read(lambda: own.entries(session_id, after=after, limit=limit))
 
     async def tail(self, session_id: str, *, before: int | None, limit: int) -> Sequence[Entry]:
-        return await self._read(reads.tail(session_id, before=before, limit=limit))
+        return await self._read(lambda: reads.tail(session_id, before=before, limit=limit))
 
     async def feed(self, *, after: str, limit: int) -> Sequence[FeedEntry]:
-        found, late = await self._look(own.feed(self._identity, after=after, limit=limit, damage=self._damage))
+        found, late = await self._look(lambda: own.feed(self._identity, after=after, limit=limit, damage=self._damage))
         if late is not None:
             self._lookout.expect(late.xid, late.notice)
         return found
 
     async def feed_end(self) -> str:
-        return self._identity.told(await self._read(own.feed_end()))
+        return self._identity.told(await self._read(own.feed_end))
 
     async def message(self, message_id: str) -> StoredMessage | None:
-        return await self._read(reads.message(message_id))
+        return await self._read(lambda: reads.message(message_id))
 
     async def messages(self, message_ids: Sequence[str]) -> Sequence[StoredMessage]:
-        return await self._look(reads.messages(message_ids, damage=self._damage))
+        return await self._look(lambda: reads.messages(message_ids, damage=self._damage))
 
     async def gone(self, message_id: str) -> Message | None:
-        return await self._read(reads.gone(message_id))
+        return await self._read(lambda: reads.gone(message_id))
 
     async def keyed(self, session_id: str, idempotency_key: str) -> KeyedMessage | None:
-        return await self._read(reads.keyed(session_id, idempotency_key))
+        return await self._read(lambda: reads.keyed(session_id, idempotency_key))
 
     async def turn(self, turn_id: str) -> Turn | None:
-        return await self._read(reads.turn(turn_id))
+        return await self._read(lambda: reads.turn(turn_id))
 
     async def turns(self, session_id: str, *, generation: int | None, cursor: str | None, limit: int) -> Listed:
         damage = self._damage
         return await self._read(
-            reads.turns(session_id, generation=generation, cursor=cursor, limit=limit, damage=damage)
+            lambda: reads.turns(session_id, generation=generation, cursor=cursor, limit=limit, damage=damage)
         )
 
     async def reply(self, turn: Turn) -> str | None:
-        return await self._read(reads.reply(turn))
+        return await self._read(lambda: reads.reply(turn))
 
     async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:
         damage = self._damage
         return await self._read(
-            reads.transcript(session_id, generation=generation, cursor=cursor, limit=limit, damage=damage)
+            lambda: reads.transcript(session_id, generation=generation, cursor=cursor, limit=limit, damage=damage)
         )
 
     async def permissions(self, *, state: str | None, session_id: str | None, cursor: str | None, limit: int) -> Listed:
         damage = self._damage
         return await self._read(
-            reads.permissions(state=state, session_id=session_id, cursor=cursor, limit=limit, damage=damage)
+            lambda: reads.permissions(state=state, session_id=session_id, cursor=cursor, limit=limit, damage=damage)
         )
 
     async def permission(self, permission_id: str) -> Permission | None:
-        return await self._read(reads.permission(permission_id))
+        return await self._read(lambda: reads.permission(permission_id))
 
     # Connections
 
-    async def _read(self, command: Command[T]) -> T:
+    async def _read(self, begin: Callable[[], Command[T]]) -> T:
         """Run a command of one statement, which sees one state of the store by itself."""
+        return await self._surely(lambda connection: run(connection, begin()))
+
+    async def _look(self, begin: Callable[[], Command[T]]) -> T:
+        """Run a command of several statements on one state of the store."""
+        return await self._surely(lambda connection: in_transaction(connection, begin(), read_only=True))
+
+    async def _surely(self, read: Callable[[Connection], Awaitable[T]]) -> T:
+        """Read; once more, on a new connection, where one was dead that nobody had looked at since."""
+        try:
+            async with self._connection() as connection:
+                return await read(connection)
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, LOST):
+                raise
+            await self._pool.expire_connections()
+        async with self._connection() as connection:
+            return await read(connection)
+
+    async def _read_once(self, command: Command[T]) -> T:
         async with self._connection() as connection:
             return await run(connection, command)
-
-    async def _look(self, command: Command[T]) -> T:
-        """Run a command of several statements on one state of the store."""
-        async with self._connection() as connection:
-            return await in_transaction(connection, command, read_only=True)
-
-    async def _looking(self, begin: Callable[[], Command[T]]) -> T:
-        return await self._look(begin())
 
     async def _write_once(self, command: Command[T]) -> T:
         return await self._write(lambda: command)
@@ -357,7 +368,7 @@ class PostgresStore:
     async def _look_for_missed(self, inbox: Inbox, position: str | None) -> str | None:
         """Read what the feed holds after a position, at first its end; where to go on from."""
         try:
-            found, end = await self._look(own.moved(position))
+            found, end = await self._look(lambda: own.moved(position))
         except StoreUnavailable:  # the next look makes it good
             return position
         inbox.missed = False
