@@ -568,9 +568,10 @@ class Driver:
         """End an agent. Returns when it is gone, or when its adapter has had more than its time to see to that."""
         opened.closing = True
         try:
-            async with asyncio.timeout(patience_s + CLOSE_SLACK_S):
-                await opened.agent.close(patience_s)
-                await opened.gone.wait()
+            try:
+                await self._end(opened, patience_s)
+            except TimeoutError:  # perhaps it is this host that stood still, and the adapter had no time
+                await self._end(opened, 0)
         except Exception:
             log.exception(LOST, extra=self._about("agent_lost"))
             if opened.reader:
@@ -578,6 +579,11 @@ class Driver:
             self._gone(opened, port.Exited(reason="lost", detail="It could not be ended."))
         finally:
             self._desk.wake()
+
+    async def _end(self, opened: _Open, patience_s: float) -> None:
+        async with asyncio.timeout(patience_s + CLOSE_SLACK_S):
+            await opened.agent.close(patience_s)
+            await opened.gone.wait()
 
 
 @contextlib.asynccontextmanager

@@ -501,6 +501,28 @@ async def test_an_adapter_whose_agent_never_says_that_it_is_gone_is_given_up_in_
 
 
 @in_virtual_time
+async def test_an_agent_whose_ending_was_cut_short_as_by_a_host_that_stood_still_is_ended_after_all(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tries: list[float] = []
+
+    async def at_the_second_try(conversation: ScriptedConversation, patience_s: float) -> None:
+        tries.append(patience_s)
+        if len(tries) == 1:
+            await asyncio.sleep(1_000_000)
+        await conversation.close(patience_s)
+
+    agent = Awkward(close=at_the_second_try)
+    async with staged(agent) as stage:
+        held = await stage.hold("k" if await stage.open(agent="awkward") else "")
+        agent.conversations[0].cancel = _deaf  # pyright: ignore[reportAttributeAccessIssue]
+        assert held.turn_id is not None
+        done = await stage.host.cancel_turn(held.turn_id)
+        assert (done.state, done.confirmed, tries[1:]) == ("cancelled", True, [0])
+    assert "could not be ended" not in caplog.text
+
+
+@in_virtual_time
 async def test_an_adapter_that_falls_silent_without_saying_that_its_agent_is_gone_ends_the_turn() -> None:
     async def silent(_conversation: ScriptedConversation) -> Any:
         for nothing in ():
