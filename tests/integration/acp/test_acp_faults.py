@@ -557,6 +557,17 @@ async def test_a_program_that_hears_nothing_is_killed_in_the_time_that_closing_m
 # Openings
 
 
+@pytest.mark.parametrize("end", [[], [{"exit": 3}]], ids=["closed", "dies"])
+async def test_what_it_forked_ends_with_it_whatever_it_ignores(lab: Lab, end: list[Step]) -> None:
+    talk = await lab.open({"fork": True}, *turn("one"), *end)
+    assert (await talk.turn("a"))[1] == "one"
+    if not end:
+        assert len(marked(lab.mark)) > 1
+        await talk.running.close(0.5)
+    await talk.exit()
+    assert marked(lab.mark) == set()
+
+
 async def test_a_program_that_wants_a_login_says_which(lab: Lab) -> None:
     methods = [{"id": "key", "name": "API key", "description": "Set ACME_KEY"}]
     initialized: Step = {"answer": {"protocolVersion": 1, "authMethods": methods}}

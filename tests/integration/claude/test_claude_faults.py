@@ -382,6 +382,17 @@ async def test_a_claude_code_that_hears_nothing_is_killed_in_the_time_that_closi
 # Questions
 
 
+@pytest.mark.parametrize("end", [[], [{"exit": 3}]], ids=["closed", "dies"])
+async def test_what_it_forked_ends_with_it_whatever_it_ignores(lab: Lab, end: list[Step]) -> None:
+    talk = await lab.open({"fork": True}, *turn("$1", "one"), *end)
+    assert (await talk.turn("a"))[1] == "one"
+    if not end:
+        assert len(marked(lab.mark)) > 1
+        await talk.running.close(0.5)
+    await talk.exit()
+    assert marked(lab.mark) == set()
+
+
 async def test_a_question_that_is_withdrawn_is_not_answered(lab: Lab) -> None:
     asks = tell(
         "control_request", request_id="q1", request={"subtype": "can_use_tool", "tool_name": "Bash", "input": {}}

@@ -225,6 +225,17 @@ async def test_a_codex_that_hears_nothing_is_killed_in_the_time_that_closing_may
     assert (await talk.exit()).exit_code == -9
 
 
+@pytest.mark.parametrize("end", [[], [{"exit": 3}]], ids=["closed", "dies"])
+async def test_what_it_forked_ends_with_it_whatever_it_ignores(lab: Lab, end: list[Step]) -> None:
+    talk = await lab.open({"fork": True}, *turn("x1", "one"), *end)
+    assert (await talk.turn("a"))[1] == "one"
+    if not end:
+        assert len(marked(lab.mark)) > 1
+        await talk.running.close(0.5)
+    await talk.exit()
+    assert marked(lab.mark) == set()
+
+
 async def test_closing_without_a_reader_ends_all_the_same(lab: Lab) -> None:
     words = [delta("x1", "word ") for _ in range(5_000)]
     talk = await lab.open(AWAIT, accept("x1"), started("x1"), *words)

@@ -10,7 +10,7 @@ import pytest
 
 from antiphon.agents.pi import PiAgent
 from antiphon.ports.agent import AgentSpec, Began, Ended, Exited, OpenFailed, Resumable, RunningAgent, Text, Wrote
-from antiphon.testing.processes import alive, eventually
+from antiphon.testing.processes import alive, eventually, marked, new_mark
 from integration.codex.talk import PATIENCE_S, Talk, environment
 
 Step = dict[str, Any]
@@ -51,6 +51,7 @@ class Lab:
         self._directory = directory
         self.place = directory / "place"
         self._open: list[RunningAgent] = []
+        self.mark = new_mark()
 
     async def open(self, *steps: Step, resume_token: str | None = None, **options: Any) -> Talk:
         script = self._directory / f"script{len(self._open)}.json"
@@ -60,7 +61,7 @@ class Lab:
             name="pi",
             session_id="ses_1",
             cwd=str(self._directory),
-            environment=environment(self._directory),
+            environment={**environment(self._directory), **self.mark},
             place=str(self.place),
         )
         running = await PiAgent("pi", {"command": command, **options}).open(spec, resume_token)
@@ -70,6 +71,7 @@ class Lab:
     async def close(self) -> None:
         for running in self._open:
             await running.close(0)
+        assert marked(self.mark) == set()
 
 
 @pytest.fixture
@@ -271,6 +273,19 @@ async def test_one_that_hangs_and_ignores_every_polite_word_is_ended(lab: Lab) -
     await talk.running.close(0.2)
     assert (await talk.until(Exited)).reason == "closed"
     await eventually(lambda: not alive(pid), PATIENCE_S)
+
+
+@pytest.mark.parametrize("end", [[], [{"await": "prompt"}, {"exit": 3}]], ids=["closed", "dies"])
+async def test_what_it_forked_ends_with_it_whatever_it_ignores(lab: Lab, end: list[Step]) -> None:
+    talk = await lab.open({"fork": True}, *turn("one"), *end)
+    assert (await talk.turn("a"))[1] == "one"
+    if end:
+        await talk.say("b")
+    else:
+        assert len(marked(lab.mark)) > 1
+        await talk.running.close(0.5)
+    await talk.exit()
+    assert marked(lab.mark) == set()
 
 
 async def test_a_conversation_that_is_gone_is_not_begun_anew(lab: Lab) -> None:

@@ -13,6 +13,7 @@ of its own, and these are of all:
 | `{"bytewise": true}` | from here on every byte is a write of its own |
 | `{"stderr": TEXT}`, `{"stderr": BYTES}` | writes the text to stderr, or so many letters |
 | `{"close": "stdout"}`, `{"close": "stdin"}` | closes it and lives on |
+| `{"fork": true}` | leaves a process behind, in a session of its own, that holds its pipes and ignores SIGTERM |
 | `{"exit": CODE}` | ends at once |
 | `{"signal": NUMBER}` | sends itself a signal |
 | `{"hang": true}` | never reads or writes again, and ignores SIGTERM |
@@ -25,7 +26,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import msgspec
 
@@ -118,14 +119,16 @@ class ScriptedProgram(Generic[Message]):
                 self.note(value if isinstance(value, str) else "x" * value)
             case "close":
                 os.close({"stdin": 0, "stdout": 1}[value])
+            case "fork":
+                if os.fork() == 0:
+                    os.setsid()
+                    _hang()
             case "exit":
                 os._exit(value)
             case "signal":
                 os.kill(os.getpid(), value)
             case "hang":
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
-                while True:
-                    signal.pause()
+                _hang()
             case _:
                 raise ValueError(f"no step is called {kind!r}")
 
@@ -140,3 +143,10 @@ class ScriptedProgram(Generic[Message]):
         left = memoryview(data)
         while left:
             left = left[os.write(1, left[:1] if self._bytewise else left) :]
+
+
+def _hang() -> NoReturn:
+    """Ignore everything."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        signal.pause()
