@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -43,14 +44,15 @@ class Member:
         Raises:
             Troubled: It does not serve.
         """
-        deadline = time.monotonic() + REVIVE_S
+        began = time.monotonic()
         while True:
             try:
                 await asyncio.to_thread(self.victim.start)
+                print(f"{self.name} serves {time.monotonic() - began:.1f} s after its start", file=sys.stderr)
                 return
             except Troubled:
                 self.victim.end()
-                if time.monotonic() > deadline:
+                if time.monotonic() > began + REVIVE_S:
                     raise
             await asyncio.sleep(TRY_AGAIN_S)
 
