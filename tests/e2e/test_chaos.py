@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-
 SEED = "6"
 """Of an order in which every kind of fault comes early."""
 
