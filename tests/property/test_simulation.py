@@ -1,5 +1,8 @@
-"""Ten thousand simulations: no promise is broken in any, each can be played again, and mistakes would be noticed."""
+"""Ten thousand simulations of one host, and some hundred of several: no promise is broken in any, each can be played
+again, and mistakes would be noticed."""
 
+import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -8,15 +11,38 @@ from typing import Any
 import pytest
 
 from antiphon.core.commands import ResumeSession
+from antiphon.host import actor
 from antiphon.host.actor import SessionActor
 from antiphon.host.driver import Driver
 from antiphon.host.fanout import Fanout
+from antiphon.host.neighbours import Neighbours
 from antiphon.host.places import Places
 from antiphon.testing.simulation import simulate
 from antiphon.testing.simulation.__main__ import main
+from antiphon.testing.simulation.freezing import FreezingLoop
+from antiphon.testing.simulation.wire import Life, own_tasks
 
 SEEDS = 10_000
 CHUNK = 500
+TOGETHER = ((2, 100), (3, 100))
+"""How many seeds are tried with how many hosts over one store."""
+SHOWN = (
+    (3, 27),
+    (3, 36),
+    (3, 42),
+    (3, 76),
+    (3, 115),
+    (3, 154),
+    (3, 159),
+    (3, 162),
+    (3, 171),
+    (3, 213),
+    (3, 2045),
+    (3, 2083),
+    (3, 5029),
+    (3, 5150),
+)
+"""Numbers of hosts and seeds that have shown a flaw."""
 COMMAND = [sys.executable, "-m", "antiphon.testing.simulation"]
 
 
@@ -40,10 +66,25 @@ def test_no_promise_is_broken_in_any_simulation(first: int) -> None:
     assert f"{CHUNK} seeds" in done.stdout
 
 
-def test_a_seed_goes_the_same_way_in_every_process() -> None:
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("hosts", "seeds"), TOGETHER)
+def test_no_promise_is_broken_by_several_hosts_over_one_store(hosts: int, seeds: int) -> None:
+    done = run("--hosts", str(hosts), "--seeds", str(seeds), "--jobs", "2")
+    assert done.returncode == 0, f"replay with --hosts {hosts} --seed N --trace\n{done.stderr}\n{done.stdout}"
+    assert f"{seeds} seeds" in done.stdout
+
+
+@pytest.mark.parametrize(("hosts", "seed"), SHOWN)
+def test_what_a_seed_once_showed_is_mended(hosts: int, seed: int) -> None:
+    assert not simulate(seed, hosts=hosts).findings
+
+
+@pytest.mark.parametrize("hosts", ["1", "3"])
+def test_a_seed_goes_the_same_way_in_every_process(hosts: str) -> None:
     seeds = ["3", "14", "159"]
     ways = [
-        [run("--seed", seed, PYTHONHASHSEED=hash_seed).stdout for seed in seeds] for hash_seed in ("1", "2", "random")
+        [run("--hosts", hosts, "--seed", seed, PYTHONHASHSEED=hash_seed).stdout for seed in seeds]
+        for hash_seed in ("1", "2", "random")
     ]
     assert ways[0] == ways[1] == ways[2]
     assert len(set(ways[0])) == len(seeds), "different seeds go different ways"
@@ -62,7 +103,7 @@ def test_a_trace_tells_what_happened_and_is_only_kept_when_asked_for() -> None:
     assert plain.trace == ()
 
 
-def spoil(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, replacement: Any) -> None:
+def spoil(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, replacement: Any) -> None:
     assert hasattr(owner, name)
     monkeypatch.setattr(owner, name, replacement)
 
@@ -98,6 +139,54 @@ FLAWS: dict[str, tuple[type, str, Any]] = {
 def test_a_flaw_is_noticed(flaw: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spoil(monkeypatch, *FLAWS[flaw])
     assert any(simulate(seed).findings for seed in range(1, 200))
+
+
+async def _never_looks(_neighbours: Any, _take_up: Any) -> None:
+    await asyncio.Event().wait()
+
+
+FLAWS_TOGETHER: dict[str, tuple[Any, str, Any]] = {
+    "what was edited at another door is not heard": (actor, "_REWRITES", set()),
+    "a release that failed is forgotten": (Neighbours, "release_later", lambda _self, *_claim: None),
+    "a host that lost a session keeps its agent": (SessionActor, "_lose", lambda self: self._ownership.lose()),
+    "nobody takes up what a dead host left": (Neighbours, "keep_looking", _never_looks),
+    "what other hosts write is not heard": (Fanout, "moved", lambda _self, _session_id: None),
+}
+
+
+@pytest.mark.parametrize("flaw", FLAWS_TOGETHER)
+def test_a_flaw_of_hosts_that_share_a_store_is_noticed(flaw: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, *FLAWS_TOGETHER[flaw])
+    assert any(simulate(seed, hosts=3).findings for seed in range(1, 200))
+
+
+def test_a_life_that_stands_still_goes_on_where_it_stood_and_late_while_others_do_not_wait_for_it() -> None:
+    loop = FreezingLoop()
+    own_tasks(loop)
+    life, done, others = Life(loop, 1), list[tuple[int, float]](), list[float]()
+
+    async def work() -> None:
+        for number in range(3):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await asyncio.sleep(60)
+            done.append((number, loop.time()))
+
+    async def world() -> None:
+        task = life.spawn(work())
+        await asyncio.sleep(1.5)
+        life.freeze()
+        for _ in range(3):
+            await asyncio.sleep(3)
+            others.append(loop.time())
+        assert done == [(0, 1.0)]
+        life.thaw()
+        await task
+
+    loop.run_until_complete(world())
+    loop.close()
+    assert others == [4.5, 7.5, 10.5]
+    assert done == [(0, 1.0), (1, 10.5), (2, 11.5)]
 
 
 def test_the_command_line_replays_a_seed_and_tells_what_it_found(

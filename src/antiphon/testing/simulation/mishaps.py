@@ -53,7 +53,6 @@ class Mishaps:
 
     async def _freeze(self) -> None:
         slot, seconds = self.slot(), self._dice.choice((0.0, 1.0, LEASE_S, LEASE_S)) + 2 * self._dice.random()
-        self._world.trace.note("freezes", slot.name, seconds)
         await slot.freeze(seconds)
 
     async def _cut(self) -> None:

@@ -126,7 +126,7 @@ class Simulation:
         world, dice = self._world, self._dice
         refs = tuple(f"s{number}" for number in range(dice.randint(1, 3)))
         clients = [Client(world, number, refs) for number in range(dice.randint(2, 4))]
-        actions = dice.randint(4, 14)
+        actions = dice.randint(4, 14) * (2 if world.shared else 1)
         self.begin()
         async with asyncio.TaskGroup() as everybody:
             accidents = everybody.create_task(self._accidents())

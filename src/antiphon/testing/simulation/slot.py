@@ -140,6 +140,7 @@ class Slot:
     async def freeze(self, seconds: float) -> None:
         """Let the host stand still for so long."""
         if life := self.door:
+            self._world.trace.note("freezes", self.name, seconds)
             life.freeze()
             await asyncio.sleep(seconds)
             life.thaw()
