@@ -50,8 +50,9 @@ def scenes(host: Host) -> str:
     full = host.session(title="everything", labels={"team": "ops"})
     host.ended(host.post(full, f"[[tool Bash]] {ANSWER}").json["id"], 30)
     host.ended(host.post(full, "[[fail no paper]]").json["id"], 30)
-    host.post(full, "[[ask May I?]] done")
-    host.post(full, "waits")
+    host.post(full, "[[ask May I?]] done", sender="ana")
+    host.post(full, "waits", sender="ben")
+    host.api("POST", f"/sessions/{full}/queue/pause")
     return full
 
 
@@ -64,6 +65,8 @@ def test_axe_finds_nothing_serious(host: Host, scenes: str, visits: Callable[...
     session = wide.session(scenes)
     expect(session.locator(".approval")).to_be_visible()
     expect(session.locator(".queue li")).to_have_count(1)
+    expect(session.locator(".from")).to_have_count(2)
+    expect(session.locator(".session-meta .paused")).to_be_visible()
     session.get_by_title("Timeline of this turn").first.click()
     session.locator(".tool summary").click()
     assert serious(session) == []
