@@ -49,7 +49,9 @@ class Gauges:
         return Sample(rss_kb / 1024, files, len(marked(self._mark)))
 
     def report(self) -> dict[str, float]:
-        """Memory early (the second quarter of the run), late (the last), and at the most."""
+        """Memory early (the second quarter of the run), late (the last), and at the most; nothing without a sample."""
+        if not self.samples:
+            return {}
         early, late = _of(self.samples, 0.25, 0.5), _of(self.samples, 0.75, 1.0)
         return {
             "rss_early_mb": round(median(sample.rss_mb for sample in early), 1),
