@@ -304,6 +304,27 @@ async def test_a_host_that_the_network_hangs_knows_before_the_others_take_its_cl
         await witness.close()
 
 
+async def test_a_host_that_was_cut_off_for_long_lives_as_soon_as_it_is_back_and_is_not_ended_again(
+    hosts: tuple[PostgresStore, PostgresStore], real_postgres: RealPostgres, schema: str
+) -> None:
+    one, two = hosts
+    await one.peers.announce("host_1", bulletin("a"))
+    first = await backend(one)
+    async with tool(real_postgres, schema) as admin:
+        await admin.execute("UPDATE hosts SET seen_at = clock_timestamp() - interval '1 minute'")
+        await admin.execute("SELECT pg_terminate_backend($1)", first)
+
+    async def lives() -> bool | None:
+        return any(peer.living for peer in await two.peers.hosts()) or None
+
+    async with asyncio.timeout(PATIENCE_S):
+        await until(lives)
+    second = await backend(one)
+    assert second != first
+    await two.peers.abandoned("b", 10)
+    assert await backend(one) == second
+
+
 async def test_an_older_connection_that_the_server_still_has_is_ended_by_the_next_one(
     hosts: tuple[PostgresStore, PostgresStore], real_postgres: RealPostgres, schema: str
 ) -> None:

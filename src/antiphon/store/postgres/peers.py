@@ -51,6 +51,11 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, url = excluded.url, version
     seen_at = excluded.seen_at"""
 
 
+IS_BACK = f"UPDATE hosts SET seen_at = {_NOW} WHERE id = ANY($1::text[])"
+"""For hosts whose connection was away for longer than the lease: before they hold their locks again, so that nobody
+takes them for silent until their next announcement, and ends the connection once more."""
+
+
 def announcement(host: str, bulletin: Bulletin) -> tuple[Any, ...]:
     """The parameters of `ANNOUNCE`."""
     there = (bulletin.name, bulletin.url, bulletin.version)

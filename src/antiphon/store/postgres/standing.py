@@ -284,6 +284,7 @@ class Standing:
             if self._opened:
                 await connection.fetch(_END_OLDER, self._name, int(END_S * 1000))
             self._forget_silent()
+            await connection.execute(peers.IS_BACK, list(self._hosts))
             for host in self._hosts:
                 await connection.execute(_LOCK, peers.lock_prefix(self._schema) + host)
             await self._claims.take_up(connection)
