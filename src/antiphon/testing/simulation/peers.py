@@ -16,8 +16,8 @@ class ShakyPeers:
     async def announce(self, host: str, bulletin: Bulletin) -> None:
         await self._store.reach(self._peers.announce, host, bulletin)
 
-    async def hosts(self) -> Sequence[Peer]:
-        return await self._store.reach(self._peers.hosts)
+    async def hosts(self, *, counted: bool = True) -> Sequence[Peer]:
+        return await self._store.reach(self._peers.hosts, counted=counted)
 
     async def abandoned(self, name: str, limit: int) -> Sequence[str]:
         return await self._store.reach(self._peers.abandoned, name, limit)
