@@ -5,11 +5,14 @@ import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from antiphon.core.errors import AntiphonError, Busy, Conflict, NotFound, StoreUnavailable
 from antiphon.core.session import Deadline
 from antiphon.host.host import Host
 from antiphon.host.service import NewMessage, NewSession
 from antiphon.host.views import Receipt
+from antiphon.ports.peers import HOST_LABEL
 from antiphon.testing.simulation.ledger import Attempt, Patch
 from antiphon.testing.simulation.slot import AGENTS
 from antiphon.testing.simulation.store import POLL_S
@@ -184,7 +187,7 @@ class Client:
             sender=self._name,
             deadline=self._dice.choice(DEADLINES),
         )
-        create = NewSession(agent=self._dice.choice(tuple(AGENTS)), key=ref)
+        create = self._new(ref)
         what = f"send {text} {mode} {key or ''} to {ref}"
         return await self._see(what, lambda host: host.send(ref, message, create=create))
 
@@ -353,8 +356,16 @@ class Client:
 
     # Sessions
 
+    def _new(self, ref: str | None = None) -> NewSession:
+        """A session to be made; seldom one that is bound to one of several hosts."""
+        agent, slots = self._dice.choice(tuple(AGENTS)), self._world.slots
+        new = NewSession(agent=agent, key=ref or self._ref())
+        if not self._world.shared or self._dice.random() < 0.8:
+            return new
+        return replace(new, labels={HOST_LABEL: self._dice.choice(slots).name})
+
     async def _create(self) -> None:
-        new = NewSession(agent=self._dice.choice(tuple(AGENTS)), key=self._ref())
+        new = self._new()
         existing = self._dice.random() < 0.5
         view, made = await self._call(
             f"create {new.key} {existing}", lambda host: host.create_session(new, return_existing=existing)

@@ -39,6 +39,7 @@ class Slot:
         self.up = asyncio.Event()
         self._world = world
         self._memory: MemoryStore | None = None
+        self._stopping: Life | None = None
 
     @property
     def door(self) -> Life | None:
@@ -106,8 +107,9 @@ class Slot:
     async def restart(self, *, hurry: bool = False) -> None:
         """Stop the host in good order, while clients go on asking, and check that nothing of it is left."""
         world, life = self._world, self.life
-        if life is None or life.host is None or not life.serving:
+        if life is None or life.host is None or not life.serving or life is self._stopping:
             return
+        self._stopping = life
         began = world.clock.monotonic()
         stopped = life.spawn(life.host.stop())
         if hurry:
