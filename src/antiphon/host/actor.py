@@ -131,6 +131,7 @@ class SessionActor:
         self._texts: dict[str, list[str]] = {}
         self._written: dict[str, NewText] = {}
         self._loaded = False
+        self._moved_to = 0
         self._lost = False
         self._losses = 0
         self._dismissed: list[asyncio.Task[None]] = []
@@ -202,6 +203,7 @@ class SessionActor:
         """Others wrote to the session, up to that sequence or further: look at it anew."""
         if self._ownerless is not None and self._ownerless < sequence:
             self._ownerless = None
+        self._moved_to = max(self._moved_to, sequence)
         if self.owns and (self.session is None or self.session.sequence < sequence):
             self._loaded = False
             self.wake()
@@ -551,7 +553,8 @@ class SessionActor:
         await self._ownership.seek()
         session = await self._context.store.load(self.session_id)
         news = await self._news(self.session, session) if held else []
-        self.session, self._loaded, self._lost = session, True, False
+        self.session, self._lost = session, False
+        self._loaded = session is None or session.sequence >= self._moved_to  # it may have moved while it was read
         self._read_up(news)
         if held and self._context.neighbours:
             await self._take_in(news, doubtful.step.entries if doubtful else [])
