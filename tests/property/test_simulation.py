@@ -41,6 +41,9 @@ SHOWN = (
     (3, 2083),
     (3, 5029),
     (3, 5150),
+    (2, 7186),
+    (3, 8039),
+    (3, 8331),
 )
 """Numbers of hosts and seeds that have shown a flaw."""
 COMMAND = [sys.executable, "-m", "antiphon.testing.simulation"]

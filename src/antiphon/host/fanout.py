@@ -31,17 +31,20 @@ class Topic:
     Attributes:
         recent: Entries without a gap among them, up to the last one told of.
         last: The session's end, once it has been deleted.
+        heard: How far others have told that the session reaches: what they wrote is not in this memory.
     """
 
     def __init__(self) -> None:
         self.recent: deque[Entry] = deque(maxlen=RECENT_MAX)
         self.wakers: dict[asyncio.Event, None] = {}
         self.last: Entry | None = None
+        self.heard = 0
         self._sizes: deque[int] = deque(maxlen=RECENT_MAX)
         self._told = 0
 
-    def forget(self) -> None:
-        """Read on from the store."""
+    def forget(self, heard: int) -> None:
+        """Read on from the store, as far as was heard at the least."""
+        self.heard = max(self.heard, heard)
         self.recent.clear()
         self._sizes.clear()
 
@@ -62,10 +65,12 @@ class Topic:
             self.last = entries[-1]
 
     def after(self, sequence: int) -> list[Entry] | None:
-        """The entries after a sequence, at most a page; None when they reach back further than this memory."""
+        """The entries after a sequence, at most a page; None when they aren't all in this memory: older, or others'."""
         if not self.recent or self.recent[0].sequence > sequence + 1:
             return None
         newer = self.recent[-1].sequence - sequence
+        if newer <= 0 and self.heard > sequence:
+            return None
         first = max(0, len(self.recent) - newer)
         return [self.recent[index] for index in range(first, min(first + PAGE, len(self.recent)))]
 
@@ -119,12 +124,12 @@ class Fanout:
                 farewells.append(entries[-1])
             waker.set()
 
-    def moved(self, session_id: str) -> None:
+    def moved(self, session_id: str, sequence: int = 0) -> None:
         """Tell that others wrote to the session: whoever follows it, or waits for it, reads on from the store."""
         for waker in self._movers.get(session_id, ()):
             waker.set()
         if topic := self._topics.get(session_id):
-            topic.forget()
+            topic.forget(sequence)
             for waker in topic.wakers:
                 waker.set()
         for waker in self._feeders:
@@ -226,7 +231,7 @@ class Fanout:
                     if topic.last.sequence > after:
                         yield topic.last
                     return
-                if not topic.recent and await self._store.load(session_id) is None:
+                if (not topic.recent or topic.heard > after) and await self._store.load(session_id) is None:
                     return  # it was deleted before anybody followed it
                 await waker.wait()
         finally:

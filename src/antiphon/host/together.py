@@ -77,7 +77,7 @@ class Together(Following):
 
     def moved(self, notice: Notice) -> None:
         """Another host wrote to a session: whoever follows it, waits for it or owns it here learns of that."""
-        self.context.fanout.moved(notice.session_id)
+        self.context.fanout.moved(notice.session_id, notice.sequence)
         if actor := self._actors.get(notice.session_id):
             actor.moved(notice.sequence)
 

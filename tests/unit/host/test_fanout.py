@@ -139,6 +139,20 @@ async def test_a_follower_hears_of_another_writer_when_the_host_does() -> None:
 
 
 @in_virtual_time
+async def test_what_another_host_wrote_is_told_also_when_it_is_heard_of_before_an_own_commit_that_came_first() -> None:
+    journal = Journal()
+    await journal.tell(CREATE)
+    entries, waiting = await following(journal, after=1)
+    own = await journal.write(titled(1))  # its answer is still under way
+    await journal.write(titled(2))
+    journal.fanout.moved(SESSION, 3)
+    journal.fanout.publish(SESSION, own)
+    assert (await waiting).sequence == 2
+    assert await told(entries, 1) == [3]
+    await entries.aclose()
+
+
+@in_virtual_time
 async def test_entries_that_are_told_of_late_are_told_once_and_in_order() -> None:
     journal = Journal()
     created = await journal.write(CREATE)
