@@ -103,7 +103,8 @@ class SessionScreen(Screen[None]):
         self._draw_head()
         self.query_one(Queue).sync(reader.story.waiting)
         await self.query_one(Questions).sync(reader.story.asked)
-        await self.query_one(Transcript).sync(reader.story, whole=reader.whole)
+        if await self.query_one(Transcript).sync(reader.story, whole=reader.whole):
+            self.call_after_refresh(self._note)
         self._draw_prompt()
 
     def _draw_head(self) -> None:

@@ -14,7 +14,8 @@ from antiphon.client.documents import Json
 from antiphon.terminal.sight import markdown_parser, plain, row, source
 from antiphon.terminal.story import Item, Note, Part, Run, Said, Story
 
-SHOWN, MORE, GONE_MAX = 30, 60, 100
+FIRST, SHOWN, MORE, GONE_MAX = 10, 30, 60, 100
+"""How many items are drawn at first, so that the newest stand there at once; in the end; more with each wish; kept."""
 SAYS = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 FOLDED_CHARACTERS_MAX = 20_000
 _MARKS = {"completed": "✓", "failed": "✗", "aborted": "✗", None: "…"}
@@ -144,13 +145,14 @@ class Transcript(VerticalScroll):
         """Show more of the past."""
         self.wanted += MORE
 
-    async def sync(self, story: Story, *, whole: bool) -> None:
-        """Show a story as it is now."""
+    async def sync(self, story: Story, *, whole: bool) -> bool:
+        """Show a story as it is now, of the first one the newest at first; whether there is more of it to be drawn."""
+        begins = self._story is None and bool(story.items)
         if story is not self._story:
-            self._story = story
+            self._story = story if story.items else None
             await self.remove_children([view for _, view in self._views])
             self._views = []
-        items = story.items[-self.wanted :]
+        items = story.items[-(FIRST if begins else self.wanted) :]
         await self._drop(items)
         await self._add(items)
         for _, view in self._views:
@@ -158,6 +160,7 @@ class Transcript(VerticalScroll):
                 await view.sync()
         further = not whole or len(story.items) > len(items)
         self._head.update("F3 shows what was before" if further else "The session begins here")
+        return len(items) < min(self.wanted, len(story.items))
 
     async def _add(self, items: list[Item]) -> None:
         """Show what is not shown: further back what was before the first, at the end what is new."""
