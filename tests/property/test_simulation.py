@@ -150,7 +150,6 @@ async def _never_looks(_neighbours: Any, _take_up: Any) -> None:
 
 FLAWS_TOGETHER: dict[str, tuple[Any, str, Any]] = {
     "what was edited at another door is not heard": (actor, "_REWRITES", set()),
-    "a release that failed is forgotten": (Neighbours, "release_later", lambda _self, *_claim: None),
     "a host that lost a session keeps its agent": (SessionActor, "_lose", lambda self: self._ownership.lose()),
     "nobody takes up what a dead host left": (Neighbours, "keep_looking", _never_looks),
     "what other hosts write is not heard": (Fanout, "moved", lambda _self, _session_id: None),
