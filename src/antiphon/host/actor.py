@@ -806,8 +806,9 @@ class SessionActor:
     def _hand_over(self, message: Message, step: Step, *, deleted: bool) -> None:
         pieces = self._texts.get(message.turn_id or "")
         turn = step.records.get(message.turn_id or "")
-        if message.left_at and step.session and step.session.running and not deleted:
-            pieces, turn = None, step.session.running.turn
+        if message.left_at and not deleted:  # what came after it left is not its own, also where the turn ends with it
+            running = step.session.running if step.session else None
+            pieces, turn = None, turn or (running.turn if running else None)
         if pieces is None and isinstance(turn, Turn) and not deleted:
             self._tasks.start(self._read_and_hand_over(message, turn), "hand_over")
             return
