@@ -86,7 +86,8 @@ class _Desk:
         self._actor = actor
 
     async def report(self, command: c.Command) -> None:
-        await self._actor.room()
+        if self._actor.crowded:
+            await self._actor.room()
         self.tell(command)
 
     def tell(self, command: c.Command) -> None:
@@ -163,8 +164,7 @@ class SessionActor:
 
     async def room(self) -> None:
         """Wait while too much of what the agent said lies undecided."""
-        if not self._room.is_set():
-            await self._room.wait()
+        await self._room.wait()
 
     def tell(self, command: c.Command) -> None:
         """Take what became of the agent, or what the host knows: of that there is never much."""

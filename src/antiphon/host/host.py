@@ -126,6 +126,7 @@ class Host(Together):
         self._named: OrderedDict[str, str] = OrderedDict()
         """The ids of sessions by their keys. Like the homes it is only a hint: what it names may be gone."""
         self._hurry = asyncio.Event()
+        self._stopping = asyncio.Lock()
         self._started_at = clock.monotonic()
 
     # Life
@@ -198,6 +199,10 @@ class Host(Together):
     async def stop(self) -> None:
         """Drain, give running turns their time, interrupt them, end the agents. The store stays open. Idempotent."""
         self.drain()
+        async with self._stopping:
+            await self._stop()
+
+    async def _stop(self) -> None:
         await self._wait_for_turns(self.context.settings.drain_s, hurried=self._hurry)
         self.context.grace_s = min(HURRIED_GRACE_S, self.context.grace_s)
         self.context.patience_s = min(1.0, self.context.patience_s)

@@ -290,6 +290,14 @@ async def test_more_sessions_than_agents_may_run_wait_for_a_place_and_none_is_dr
     assert [end.state for end in await house.ends_of([held, *parked])] == ["answered"] * 3
 
 
+async def test_a_host_that_is_stopped_twice_at_once_stops_once_for_both(house: House) -> None:
+    await house.open()
+    held = await house.hold("k")
+    async with asyncio.timeout(WAIT_S):
+        await asyncio.gather(house.host.stop(), house.host.stop())
+    assert (await house.host.receipt(held.id)).state == "interrupted"
+
+
 async def test_a_turn_whose_start_is_being_written_when_the_host_stops_may_end(house: House) -> None:
     await house.open()
     writing, go_on = asyncio.Event(), asyncio.Event()
