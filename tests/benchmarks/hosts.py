@@ -21,10 +21,10 @@ LIKE_REAL = {"fsync": "on", "autovacuum": "on", "max_connections": "120"}
 
 def several_hosts(root: Path, *, quick: bool) -> list[Figure]:
     """Turns a second with one, two and three hosts, and what one host would do that tells the others nothing."""
-    turns = 8 if quick else 40
+    turns, numbers, tries = (5, (1, MOST_HOSTS), 1) if quick else (40, range(1, MOST_HOSTS + 1), 2)
     figures: list[Figure] = []
     with _database() as url:
-        for hosts in range(1, MOST_HOSTS + 1):
+        for hosts in numbers:
             floor = _rate(url, hosts, turns, "bare")
             value = _rate(url, hosts, turns, "host")
             number = ("one host", "two hosts", "three hosts")[hosts - 1]
@@ -32,7 +32,7 @@ def several_hosts(root: Path, *, quick: bool) -> list[Figure]:
                 f"durable turns on PostgreSQL, {number} with 32 sessions each, against the bare statements of the rows"
             )
             figures.append(Figure(f"postgres_turns_{hosts}", what, value, floor, 0.4, "higher", "turns/s"))
-        silent, telling = (max(_rate(url, 1, 2 * turns, kind) for _ in range(2)) for kind in ("silent", "host"))
+        silent, telling = (max(_rate(url, 1, 2 * turns, kind) for _ in range(tries)) for kind in ("silent", "host"))
     what = "durable turns on PostgreSQL, one host, against one that notifies nobody"
     return [*figures, Figure("postgres_notify", what, telling, silent, 0.8, "higher", "turns/s")]
 
@@ -67,7 +67,7 @@ def _rate(url: str, hosts: int, turns: int, kind: str) -> float:
 
 def another_door(root: Path, *, quick: bool) -> Figure:
     """A synchronous message through the door of a host that does not own the session, against the owner's door."""
-    count, rounds = (40, 3) if quick else (150, 5)
+    count, rounds = (40, 2) if quick else (150, 5)
     body = json.dumps({"text": "a message of some length"}).encode()
     first = json.dumps({"text": "first", "create": {"agent": "echo"}}).encode()
     path, asking = f"/v1/sessions/{KEY}/messages", {"Content-Type": "application/json", "Prefer": "wait=30"}
