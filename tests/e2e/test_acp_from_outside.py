@@ -12,6 +12,7 @@ import pytest
 import real_acp
 from e2e.driver import Host, types, until
 from e2e.model import Model
+from e2e.stores import ON_BOTH
 
 Build = Callable[..., real_acp.Program]
 HERE = "[[say here]]"
@@ -118,6 +119,7 @@ def test_two_turns_a_refusal_and_a_queue_between_kills_of_the_agent_and_of_the_h
     assert REFUSED not in model.heard()
 
 
+@ON_BOTH
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("build", PROGRAMS)
 def test_a_permission_is_asked_allowed_denied_and_expires(quiet_host: Host, model: Model, build: Build) -> None:

@@ -16,6 +16,7 @@ import pytest
 import real_pi
 from e2e.driver import Host, types, until
 from e2e.model import Model
+from e2e.stores import ON_BOTH
 
 HERE = "[[say here]]"
 IN_A_TOOL = "[[shell trap '' TERM; sleep 300; sleep 300]]"
@@ -137,6 +138,7 @@ def below(session_id: str) -> list[int]:
     return found
 
 
+@ON_BOTH
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("build", [CLAUDE, CODEX, OPENAI, PI])
 def test_a_queue_cancels_in_text_and_in_a_tool_a_death_and_a_stop(
@@ -177,6 +179,7 @@ def test_a_queue_cancels_in_text_and_in_a_tool_a_death_and_a_stop(
     until(lambda: not below(session_id), "the end of everything that was started for it", SECONDS)
 
 
+@ON_BOTH
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("build", [CLAUDE, CODEX])
 def test_a_question_is_allowed_denied_and_expires(quiet_host: Host, model: Model, build: Callable[..., Real]) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from e2e.driver import Host, until
 from e2e.model import Model
+from e2e.stores import ON_BOTH
 
 package = find_spec("claude_agent_sdk")
 pytestmark = pytest.mark.skipif(package is None, reason="pip install 'antiphon[claude]'")
@@ -50,6 +51,7 @@ def configure(host: Host, model: Model, mode: str = "bypassPermissions") -> list
     return ["--config", str(config)]
 
 
+@ON_BOTH
 def test_two_messages_a_refusal_between_them_and_a_host_that_is_killed_in_a_tool(
     quiet_host: Host, model: Model
 ) -> None:
@@ -84,6 +86,7 @@ def test_two_messages_a_refusal_between_them_and_a_host_that_is_killed_in_a_tool
     assert REFUSED not in model.heard()
 
 
+@ON_BOTH
 def test_a_cancel_a_failure_a_steer_and_a_permission_from_outside(quiet_host: Host, model: Model) -> None:
     host = quiet_host.start(*configure(quiet_host, model, "default"))
     session_id = host.session(agent="claude", key="desk")

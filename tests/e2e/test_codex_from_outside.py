@@ -8,6 +8,7 @@ import pytest
 
 from e2e.driver import Host, until
 from e2e.model import Model
+from e2e.stores import ON_BOTH
 
 codex_cli_bin = pytest.importorskip("codex_cli_bin", reason="pip install 'antiphon[codex]'")
 
@@ -55,6 +56,7 @@ def configure(host: Host, model: Model, policy: str = "never") -> list[str]:
     return ["--config", str(config)]
 
 
+@ON_BOTH
 @pytest.mark.parametrize("end", ["stopped", "killed"])
 def test_two_messages_a_refusal_between_them_and_a_restart(quiet_host: Host, model: Model, end: str) -> None:
     host = quiet_host
@@ -98,6 +100,7 @@ def test_two_messages_a_refusal_between_them_and_a_restart(quiet_host: Host, mod
     assert REFUSED not in json.dumps(host.events(session_id))
 
 
+@ON_BOTH
 def test_a_host_that_is_killed_in_the_middle_of_a_turn_leaves_no_codex_and_the_session_goes_on(
     quiet_host: Host, model: Model
 ) -> None:
@@ -121,6 +124,7 @@ def test_a_host_that_is_killed_in_the_middle_of_a_turn_leaves_no_codex_and_the_s
     assert (third.code, third.out) == (0, "one / two\n"), third.err
 
 
+@ON_BOTH
 def test_a_cancel_a_failure_and_a_steer_from_outside(quiet_host: Host, model: Model) -> None:
     host = quiet_host.start(*configure(quiet_host, model))
     host.session(agent="codex", key="desk")
@@ -143,6 +147,7 @@ def test_a_cancel_a_failure_and_a_steer_from_outside(quiet_host: Host, model: Mo
     assert steer.finish().code == 0
 
 
+@ON_BOTH
 def test_a_permission_is_asked_and_answered_from_outside(quiet_host: Host, model: Model) -> None:
     host = quiet_host.start(*configure(quiet_host, model, "untrusted"))
     session_id = host.session(agent="codex", key="desk")
