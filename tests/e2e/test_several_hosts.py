@@ -21,7 +21,22 @@ Starter = Callable[..., Host]
 @pytest.fixture
 def start(antiphon_command: str, tmp_path: Path, real_postgres: RealPostgres) -> Iterator[Starter]:
     """Starts hosts by name, over one database of this test's own."""
-    database = real_postgres.new_database()
+    with starter(antiphon_command, tmp_path, real_postgres.new_database()) as started:
+        yield started
+
+
+@pytest.fixture
+def mortal_postgres() -> Iterator[RealPostgres]:
+    """A server that a test may stop."""
+    server = RealPostgres()
+    server.start()
+    yield server
+    server.close()
+
+
+@contextlib.contextmanager
+def starter(antiphon_command: str, tmp_path: Path, database: str) -> Iterator[Starter]:
+    """Starts hosts by name; all are ended with the block."""
     hosts: list[Host] = []
 
     def started(name: str, **environment: str) -> Host:
@@ -30,12 +45,14 @@ def start(antiphon_command: str, tmp_path: Path, real_postgres: RealPostgres) ->
         hosts.append(host)
         return host.start("--store", database)
 
-    yield started
-    for host in hosts:
-        if host.process and host.process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(host.process.pid, signal.SIGCONT)
-        host.close()
+    try:
+        yield started
+    finally:
+        for host in hosts:
+            if host.process and host.process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(host.process.pid, signal.SIGCONT)
+            host.close()
 
 
 @pytest.fixture
@@ -243,6 +260,30 @@ def test_hosts_that_are_restarted_one_after_another_lose_nothing(start: Starter,
     for message_id, text in sent.items():
         end = hosts["alpha"].ended(message_id, PATIENCE_S)
         assert (end["state"], (end["reply"] or "").strip()) == ("answered", f"echo: {text}"), end
+
+
+def test_while_the_database_is_away_senders_are_told_and_agents_go_on(
+    antiphon_command: str, tmp_path: Path, mortal_postgres: RealPostgres, key: str
+) -> None:
+    with starter(antiphon_command, tmp_path, mortal_postgres.url) as start:
+        alpha, beta = start("alpha"), start("beta")
+        session_id = make(alpha, key)
+        running = started(beta, alpha.post(key, "[[hold gate]] long").json["id"])
+        agent_of(beta, session_id)
+        mortal_postgres.stop(signal.SIGINT)
+
+        for host in (alpha, beta):
+            refused = host.post(key, "not now")
+            assert (refused.status, refused.json["code"]) == (503, "store_unavailable"), refused
+            assert int(refused.headers["Retry-After"]) > 0
+        let_go(alpha, session_id)  # what its agent says now is kept until it can be written
+        mortal_postgres.start()
+
+        end = beta.ended(running["id"], PATIENCE_S)
+        assert (end["state"], end["reply"]) == ("answered", "echo: long"), end
+        assert beta.ended(insist(beta, key, "and then"), PATIENCE_S)["reply"] == "echo: and then"
+        events = types(beta.events(session_id))
+        assert (events.count("turn.started"), events.count("agent.started")) == (2, 1), "nobody took it over"
 
 
 def test_a_session_that_another_host_deleted_ends_the_wait_for_its_message(start: Starter, key: str) -> None:
