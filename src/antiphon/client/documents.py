@@ -368,6 +368,7 @@ class HostStatus(Document):
     agents_open: int
     max_agents: int
     sessions_awake: int
+    sessions_owned: int
     turns_running: int
     messages_queued: int
     viewers: int

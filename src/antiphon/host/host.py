@@ -734,6 +734,7 @@ class Host(Together):
             agents_open=sum(not actor.agent_away for actor in self._actors.values()),
             max_agents=self.context.settings.max_agents,
             sessions_awake=len(self._actors),
+            sessions_owned=sum(actor.owns for actor in self._actors.values()),
             turns_running=sum(session.running is not None for session in sessions),
             messages_queued=sum(len(session.inbox) for session in sessions),
             viewers=self.context.fanout.viewers,

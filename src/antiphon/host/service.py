@@ -54,6 +54,7 @@ class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
     agents_open: int
     max_agents: int
     sessions_awake: int
+    sessions_owned: int = 0
     turns_running: int
     messages_queued: int
     viewers: int

@@ -16,6 +16,7 @@ GAUGES = {
     "agents_open": "Agents that are open just now.",
     "max_agents": "Agents that may be open at once.",
     "sessions_awake": "Sessions with something in memory.",
+    "sessions_owned": "Sessions whose turns this host runs; the others that are awake are another host's.",
     "turns_running": "Turns that run just now.",
     "messages_queued": "Messages that wait just now.",
     "viewers": "Viewers that follow events just now.",
