@@ -14,6 +14,7 @@ from pydantic.json_schema import models_json_schema
 
 from antiphon import __version__
 from antiphon.core import words
+from antiphon.core.names import HOST_NAME
 from antiphon.host.service import HostStatus
 from antiphon.host.views import (
     AgentView,
@@ -221,6 +222,9 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
     if "{id}" in path:
         schema = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"}
         parameters.append({"name": "id", "in": "path", "required": True, "schema": schema})
+    if "{name}" in path:
+        schema = {"type": "string", "pattern": f"^{HOST_NAME.pattern}$"}
+        parameters.append({"name": "name", "in": "path", "required": True, "schema": schema})
     return parameters
 
 
