@@ -199,7 +199,8 @@ class Client:
         began, served, what = self._world.clock.monotonic(), list[Life](), f"wait {message_id} {seconds}"
         receipt = await self._see(what, lambda host: host.wait_message(message_id, seconds), served=served)
         story = self._world.shelf.chronicle.of_message(message_id)
-        over_at = story.over.get(message_id) if story else None
+        readable = story is not None and story.session.id not in self._world.shelf.damaged
+        over_at = story.over.get(message_id) if story and readable else None
         if late := self._waits_badly(began, seconds, served[0], over_at, ended=receipt.ended_at is not None):
             self._ledger.finding(f"P3: a wait of {seconds} s for {message_id} {late}: {receipt.state}")
 
