@@ -241,7 +241,9 @@ async def _open(options: ServeOptions, clock: SystemClock) -> WholeStore:
 async def _open_postgres(url: str, clock: SystemClock) -> WholeStore:
     try:
         from antiphon.store.postgres import PostgresStore
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
         raise CannotServe("PostgreSQL needs: pip install 'antiphon[postgres]'") from error
     return await PostgresStore.open(url, clock=clock)
 

@@ -104,7 +104,8 @@ class House:
             What the next host finds. `begin` it.
         """
         self.line.cut = True
-        dead = [task for task in asyncio.all_tasks() if task.get_name().startswith(("host:", "actor:", "driver:"))]
+        owners = ("host:", "neighbours:", "actor:", "driver:")
+        dead = [task for task in asyncio.all_tasks() if task.get_name().startswith(owners)]
         for task in dead:
             task.cancel()
         if dead:

@@ -119,12 +119,12 @@ class Host(Together):
         self._store_name, self.name = store_name, name
         self._attention = Attention(self.context, vitals)
         self._tasks = Tasks("host")
+        self._company = Tasks("neighbours")
+        """What keeps this host among the others: it goes on until its last agent is gone."""
         self._leaving: dict[SessionActor, None] = {}
         self._closing = False
-        self._homes: OrderedDict[str, str] = OrderedDict()
-        """The sessions of messages, by their ids."""
         self._named: OrderedDict[str, str] = OrderedDict()
-        """The ids of sessions by their keys. Like the homes it is only a hint: what it names may be gone."""
+        """The ids of sessions by their keys. Like the homes of messages a hint only: what it names may be gone."""
         self._hurry = asyncio.Event()
         self._stopping = asyncio.Lock()
         self._started_at = clock.monotonic()
@@ -142,14 +142,14 @@ class Host(Together):
         if neighbours:
             neighbours.reached_at(url)
             await neighbours.announce()
-            self._tasks.start(neighbours.keep_announcing(), "announce")
-            self._tasks.start(neighbours.keep_listening(self.moved), "listen")
+            self._company.start(neighbours.keep_announcing(), "announce")
+            self._company.start(neighbours.keep_listening(self.moved), "listen")
         if neighbours:
             await self._settle_abandoned(neighbours)
         else:
             await self._settle(await self.context.store.unsettled())
         if neighbours:
-            self._tasks.start(neighbours.keep_looking(self._take_up), "look")
+            self._company.start(neighbours.keep_looking(self._take_up), "look")
         self._tasks.start(self._sweep(), "sweep")
         self._tasks.start(self._purge(), "purge")
 
@@ -213,6 +213,7 @@ class Host(Together):
         await self._tasks.close()
         await asyncio.gather(*[actor.close() for actor in (*self._actors.values(), *self._leaving)])
         self._actors.clear()
+        await self._company.close()
         if self.context.neighbours:
             await bid_farewell(self.context.neighbours)
         self.context.fanout.close()
@@ -517,10 +518,6 @@ class Host(Together):
         actor = self._actors.get(self._named.get(key, ""))
         session = actor.session if actor and actor.certain else None
         return session.id if session and session.key == key and session.lifecycle != "deleted" else None
-
-    def home(self, message_id: str) -> str | None:
-        """The session of a message that came this way lately."""
-        return self._homes.get(message_id)
 
     async def receipt(self, message_id: str) -> Receipt:
         """See `Service.receipt`. What waits or runs is told from memory, where nobody else can have changed it."""

@@ -1,5 +1,6 @@
 """Everything that can be read of a host's sessions."""
 
+from collections import OrderedDict
 from typing import Any
 
 from antiphon.core.errors import InvalidRequest, NotFound
@@ -33,6 +34,8 @@ class Reading:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._actors: dict[str, SessionActor] = {}
+        self._homes: OrderedDict[str, str] = OrderedDict()
+        """The sessions of messages that came this way lately, by their ids."""
         self._began_at = context.clock.now()
 
     # Sessions

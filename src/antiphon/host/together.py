@@ -97,7 +97,7 @@ class Together(Following):
         until = None if seconds is None else clock.monotonic() + seconds
         known: Receipt | None = None
         with fanout.waiting(message_id) as ended:
-            if (session_id := self.home(message_id)) is None:
+            if (session_id := self._homes.get(message_id)) is None:
                 known = await self.receipt(message_id)
                 session_id = known.session_id
             with fanout.moves(session_id) as moved:
@@ -144,10 +144,6 @@ class Together(Following):
         if message is None or message.state != "cancelled":
             raise errors.NotFound("message", message_id)
         return receipt(message, reply=known.reply if known else None, position=None, waiting_for=None)
-
-    def home(self, message_id: str) -> str | None:
-        """The session of a message, where that is known without asking the store."""
-        raise NotImplementedError
 
     def _at_hand(self, session_id: str, message_id: str) -> Receipt | None:
         """The receipt of a message that has not ended as far as this host knows, which owns its session.

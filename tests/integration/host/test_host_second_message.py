@@ -290,11 +290,23 @@ async def test_more_sessions_than_agents_may_run_wait_for_a_place_and_none_is_dr
     assert [end.state for end in await house.ends_of([held, *parked])] == ["answered"] * 3
 
 
-async def test_a_host_that_is_stopped_twice_at_once_stops_once_for_both(house: House) -> None:
+async def test_a_host_that_is_told_to_stop_while_it_stops_stops_once_for_both(house: House) -> None:
     await house.open()
     held = await house.hold("k")
-    async with asyncio.timeout(WAIT_S):
-        await asyncio.gather(house.host.stop(), house.host.stop())
+    go_on = asyncio.Event()
+
+    async def slowly(commit: Commit) -> None:
+        if holds(commit, "turn.ended"):
+            await go_on.wait()
+
+    house.line.before = slowly
+    async with asyncio.timeout(2 * WAIT_S), asyncio.TaskGroup() as group:
+        group.create_task(house.host.stop())
+        while not house.host._closing:  # pyright: ignore[reportPrivateUsage]  # it does not wait for turns any more
+            await house.clock.sleep(0.1)
+        group.create_task(house.host.stop())
+        await asyncio.sleep(0)  # so far it has come
+        go_on.set()
     assert (await house.host.receipt(held.id)).state == "interrupted"
 
 

@@ -259,10 +259,39 @@ async def test_an_owners_own_commit_of_unknown_outcome_is_not_taken_for_anothers
             raise errors.StoreUnavailable("The line was cut.", in_doubt=True)
 
     alpha.line.after = doubt
-    end = await beta.ask("k", "A")
-    assert (end.state, end.reply) == ("answered", "answer to A")
+    held = await beta.hold("k")
+    alpha.agent.release("hold")
+    end = await beta.end_of(held)
+    assert (end.state, end.reply) == ("answered", "so far answer to hold")
     assert doubts
-    assert (alpha.answered, beta.answered) == (["hello", "A"], [])
+    assert (alpha.answered, beta.answered) == (["hello", "hold"], [])
+
+
+async def test_a_host_that_stops_is_heard_of_until_its_agents_are_gone(town: Town) -> None:
+    """Else the others would take its sessions over while an agent that is slow to end still works."""
+    alpha, beta = await town.settle("alpha"), await town.settle("beta")
+    await opened(alpha)
+    ending, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(commit: Commit) -> None:
+        if holds(commit, "agent.exited"):
+            ending.set()
+            await go_on.wait()
+
+    async def seen_at() -> int:
+        return next(peer.seen_at for peer in await beta.line.peers.hosts() if peer.name == "alpha")
+
+    alpha.line.before = slowly
+    async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as group:
+        group.create_task(alpha.host.stop())
+        await ending.wait()
+        while not alpha.host._closing:  # pyright: ignore[reportPrivateUsage]  # from here on its actors are closed
+            await alpha.host.context.clock.sleep(0.1)
+        heard = {await seen_at()}
+        while len(heard) < 4:  # one announcement may have been on its way
+            await alpha.host.context.clock.sleep(0.1)
+            heard.add(await seen_at())
+        go_on.set()
 
 
 async def test_a_single_host_has_nobody_to_hand_over_to(town: Town) -> None:

@@ -222,6 +222,21 @@ async def test_a_waiter_misses_no_end_that_comes_while_it_looks(house: House) ->
 
 
 @pytest.mark.parametrize("shelf", ["memory", "sqlite"], indirect=True)
+async def test_an_agent_from_before_a_session_was_lost_is_not_heard_any_more(house: House) -> None:
+    session_id = await house.open()
+    await house.ask("k", "A")
+    before = house.actor(session_id)._desk  # pyright: ignore[reportPrivateUsage]  # what its driver reports to
+    fence = await house.line.store.claim(session_id, "another host")
+    assert fence is not None
+    assert (await house.ask("k", "B")).reply == "answer to B"
+    await before.report(c.AgentWrote(text="from the past"))
+    assert (await house.ask("k", "C")).reply == "answer to C"
+    said = [entry.data.get("text") for entry in await house.line.store.entries(session_id, after=0, limit=1000)]
+    assert "from the past" not in said
+    await house.line.store.release(session_id, fence)
+
+
+@pytest.mark.parametrize("shelf", ["memory", "sqlite"], indirect=True)
 async def test_a_host_that_was_fenced_off_claims_its_session_anew(house: House) -> None:
     """Letta (source)"""
     session_id = await house.open()
