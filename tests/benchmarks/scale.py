@@ -14,7 +14,7 @@ from antiphon.core import events as e
 from antiphon.core.decide import Given
 from antiphon.core.session import Message, Session, Turn
 from antiphon.core.step import Step
-from antiphon.host.actor import new_texts
+from antiphon.host.commits import new_texts
 from antiphon.host.host import Host
 from antiphon.host.service import NewMessage
 from antiphon.ports.store import Commit

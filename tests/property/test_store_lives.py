@@ -14,7 +14,7 @@ import pytest
 
 from antiphon.core.evolve import Record, fold
 from antiphon.core.session import Message, Permission, Session, Turn
-from antiphon.host.actor import new_texts
+from antiphon.host.commits import new_texts
 from antiphon.ports.store import Commit, SequenceMoved, SessionQuery, Store, StoredMessage
 from antiphon.store.memory import MemoryStore
 from antiphon.store.postgres import PostgresStore

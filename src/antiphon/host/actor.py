@@ -5,7 +5,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 
-import msgspec
 from msgspec.structs import replace
 
 from antiphon.core import commands as c
@@ -15,17 +14,31 @@ from antiphon.core.collecting import may_start_at
 from antiphon.core.deadlines import next_deadline
 from antiphon.core.decide import Given, Refused, Repeated
 from antiphon.core.events import Entry
-from antiphon.core.session import Message, Permission, Problem, Session, Turn
+from antiphon.core.session import Message, Problem, Session
 from antiphon.core.step import Step, Taken
 from antiphon.core.words import OnCrash
 from antiphon.host.alarm import Alarm
+from antiphon.host.at_hand import AtHand
+from antiphon.host.commits import (
+    Accepted,
+    Made,
+    Pending,
+    commit_of,
+    ended_by,
+    fail,
+    going_down,
+    of_clients,
+    refuses,
+    unknown,
+)
 from antiphon.host.context import Context
+from antiphon.host.desk import SessionDesk
 from antiphon.host.driver import Driver
 from antiphon.host.ownership import Ownership, of_an_owner
 from antiphon.host.tasks import Tasks
 from antiphon.host.views import Receipt, receipt
 from antiphon.host.waiting import position_of, waiting_for
-from antiphon.ports.store import Commit, Fenced, NewText, SequenceMoved, StoreDamaged
+from antiphon.ports.store import Fenced, NewText, SequenceMoved, StoreDamaged
 
 log = logging.getLogger("antiphon.host")
 
@@ -33,8 +46,6 @@ BATCH_MAX = 256
 CLOSE_TIMEOUT_S = 10.0
 UNREAD_MAX = 512
 """How much of what an agent said may lie undecided before its reader waits."""
-AT_HAND_MAX = 16_384
-"""Characters of a message that is kept at hand until its agent has it; longer ones are read from the store."""
 PAUSE_MAX_S = 2.0
 OWNER_S = 0.05
 """So long an owner has to go on with what a guest wrote, before the guest asks whether there is one."""
@@ -42,67 +53,7 @@ BROKEN_PAUSE_S = 5.0
 """After how long a session that met a flaw of ours is looked at again."""
 
 
-_REWRITES = {e.MessageEdited.TYPE, e.MessageEnded.TYPE}
 FLAW = "This session met an internal error; see the host's log."
-
-
-class Pending(msgspec.Struct, frozen=True):
-    """A command in the mailbox. One without an `answer` comes from the agent or the host and must not be lost."""
-
-    command: c.Command
-    answer: "asyncio.Future[Accepted] | None" = None
-
-
-class Made(msgspec.Struct, frozen=True):
-    """A batch, decided: what is written for it, what became of each of its commands, and under which claim."""
-
-    batch: list[Pending]
-    step: Step
-    taken: list[Taken]
-    fence: int | None
-
-
-class Accepted(msgspec.Struct, frozen=True):
-    """A command was carried out and is durable.
-
-    Attributes:
-        session: The session after it, and after what was committed with it.
-        message: The message that it made, likewise.
-        repeats: The id of the message that was made of it before.
-        ended: The ids of the messages that it ended at once.
-    """
-
-    session: Session
-    message: Message | None = None
-    repeats: str | None = None
-    ended: tuple[str, ...] = ()
-
-
-class _Desk:
-    """Where one driver reports to. Once it is `cut`, nothing that its agent says is heard."""
-
-    def __init__(self, actor: "SessionActor") -> None:
-        self.cut = False
-        self._actor = actor
-
-    async def report(self, command: c.Command) -> None:
-        if self._actor.crowded:
-            await self._actor.room()
-        self.tell(command)
-
-    def tell(self, command: c.Command) -> None:
-        if not self.cut:
-            self._actor.tell(command)
-
-    @property
-    def session(self) -> Session | None:
-        return self._actor.session
-
-    def written(self, message_id: str) -> NewText | None:
-        return self._actor.written(message_id)
-
-    def wake(self) -> None:
-        self._actor.wake()
 
 
 class SessionActor:
@@ -127,10 +78,9 @@ class SessionActor:
         self._tasks = Tasks(f"actor:{session_id}")
         self._alarm = Alarm(context.clock, self._tasks, self.wake)
         self._ownership = Ownership(session_id, context)
-        self._desk = _Desk(self)
+        self._desk = SessionDesk(self)
         self._driver = Driver(session_id, self._desk, context)
-        self._texts: dict[str, list[str]] = {}
-        self._written: dict[str, NewText] = {}
+        self._at_hand = AtHand(context, self._tasks)
         self._loaded = False
         self._moved_to = 0
         self._lost = False
@@ -176,7 +126,7 @@ class SessionActor:
 
     def written(self, message_id: str) -> NewText | None:
         """What a person wrote, where it is at hand: of messages that came here since and have not ended."""
-        return self._written.get(message_id)
+        return self._at_hand.written(message_id)
 
     async def until(self, true: Callable[[], bool]) -> None:
         """Wait until something holds; it is asked after every step and every change of the agent's.
@@ -315,10 +265,10 @@ class SessionActor:
             return receipt(message, reply=None, position=position_of(session, message), waiting_for=held_up_by)
         messages = session.running.messages if session.running else ()
         running = next((message for message in messages if message.id == message_id), None)
-        pieces = self._texts.get(running.turn_id or "") if running else None
-        if running is None or pieces is None:
+        said = self._at_hand.text_of(running.turn_id) if running else None
+        if running is None or said is None:
             return None
-        return receipt(running, reply="".join(pieces) or None, position=None, waiting_for=None)
+        return receipt(running, reply=said or None, position=None, waiting_for=None)
 
     async def close(self) -> None:
         """End the agent, then the actor. What lies in the mailbox is decided first, if the store is there for it."""
@@ -337,9 +287,9 @@ class SessionActor:
         self._context.places.give_back(self)
         unknown = errors.StoreUnavailable("The host went down before this was known to be done.", in_doubt=True)
         for pending in self._taken_up:
-            _fail(pending, unknown)
+            fail(pending, unknown)
         for pending in self._mailbox:
-            _fail(pending, _going_down())
+            fail(pending, going_down())
         self._mailbox.clear()
         for _, watcher in self._watchers:
             if not watcher.done():
@@ -350,7 +300,7 @@ class SessionActor:
 
     def _put(self, pending: Pending) -> None:
         if self._closed:
-            _fail(pending, _going_down())
+            fail(pending, going_down())
             return
         self._mailbox.append(pending)
         if len(self._mailbox) >= UNREAD_MAX:
@@ -413,7 +363,7 @@ class SessionActor:
         self._lost = isinstance(error, StoreDamaged)
         failure = error if known else errors.StoreUnavailable(FLAW, in_doubt=self._committed or None)
         for pending in batch:
-            _fail(pending, failure)
+            fail(pending, failure)
         if not self._lost:
             self._look_again(BROKEN_PAUSE_S)
 
@@ -467,7 +417,7 @@ class SessionActor:
                 doubtful = doubtful if made is doubtful else None
                 batch = made.batch
                 if made.step.entries and not doubtful:
-                    await self._context.store.commit(self._commit(made))
+                    await self._context.store.commit(commit_of(made))
             except (SequenceMoved, Fenced) as moved:
                 conflicts += 1
                 if isinstance(moved, Fenced):
@@ -481,7 +431,7 @@ class SessionActor:
                 if made and error.ids.get("in_doubt"):
                     doubtful = made
                 if not doubtful or self._failures + 1 >= self._context.settings.conflict_attempts:
-                    batch = self._give_up(batch, _unknown(error) if doubtful else error)
+                    batch = self._give_up(batch, unknown(error) if doubtful else error)
             else:
                 self._done(made)
                 return
@@ -503,9 +453,9 @@ class SessionActor:
         fresh = await self._load(doubtful)
         if doubtful and await self._was_written(doubtful.step):
             return doubtful
-        valid = batch if self.owns and self._losses == losses else _of_clients(batch)
+        valid = batch if self.owns and self._losses == losses else of_clients(batch)
         made = await self._decide(valid)
-        if fresh or not self._context.neighbours or not _refuses(made):
+        if fresh or not self._context.neighbours or not refuses(made):
             return made
         self._loaded = False  # others write here too: what it is refused for may be over
         return await self._make(valid, None, losses)
@@ -528,7 +478,7 @@ class SessionActor:
             extra={"action": "commit_failed", "session_id": self.session_id, "code": error.code},
         )
         for pending in (*batch, *self._mailbox):
-            _fail(pending, error)
+            fail(pending, error)
         self._mailbox = deque(pending for pending in self._mailbox if pending.answer is None)
         self._measure()
         return [pending for pending in batch if pending.answer is None]
@@ -555,25 +505,10 @@ class SessionActor:
         news = await self._news(self.session, session) if held else []
         self.session, self._lost = session, False
         self._loaded = session is None or session.sequence >= self._moved_to  # it may have moved while it was read
-        self._read_up(news)
+        self._at_hand.read_up(news)
         if held and self._context.neighbours:
             await self._take_in(news, doubtful.step.entries if doubtful else [])
         return True
-
-    def _read_up(self, news: Iterable[Entry]) -> None:
-        """Have at hand what persons wrote at other doors, and no more what was written anew or is over."""
-        for entry in news:
-            if entry.type in _REWRITES and entry.message_id:
-                self._written.pop(entry.message_id, None)
-            elif entry.type == e.MessageAccepted.TYPE:
-                accepted = e.event(entry)
-                assert isinstance(accepted, e.MessageAccepted), "its type says so"
-                self._keep_at_hand(accepted)
-
-    def _keep_at_hand(self, accepted: e.MessageAccepted) -> None:
-        if len(accepted.text) <= AT_HAND_MAX:
-            id = accepted.message_id
-            self._written[id] = NewText(message_id=id, text=accepted.text, files=accepted.files)
 
     async def _news(self, before: Session | None, after: Session | None) -> list[Entry]:
         """What was written between two looks at the session, where others may have written."""
@@ -609,14 +544,13 @@ class SessionActor:
             log.warning("a session was lost", extra={"action": "session_lost", "session_id": self.session_id})
         self._losses += 1
         self._ownership.lose()
-        self._written.clear()
+        self._at_hand.lose()
         self._desk.cut = True
         self._dismissed = [task for task in self._dismissed if not task.done()]
         self._dismissed.append(self._tasks.start(self._driver.close(patience_s=0), "dismiss"))
-        self._desk = _Desk(self)
+        self._desk = SessionDesk(self)
         self._driver = Driver(self.session_id, self._desk, self._context)
-        self._mailbox = deque(_of_clients(self._mailbox))
-        self._texts.clear()
+        self._mailbox = deque(of_clients(self._mailbox))
 
     async def _left_to_others(self) -> bool:
         """Give the session up where another host should have it, once nothing of it runs here; whether it was."""
@@ -629,7 +563,7 @@ class SessionActor:
             self._driver.let_go()
             return False
         await self._ownership.release()
-        self._written.clear()
+        self._at_hand.give_up()
         self._loaded = False
         self._context.places.give_back(self)
         return True
@@ -709,21 +643,6 @@ class SessionActor:
             if message.when_busy == "steer" and not message.steering:
                 step.take(c.SteerTurn(turn_id=session.running.turn.id, message_id=message.id))
 
-    def _commit(self, made: Made) -> Commit:
-        step = made.step
-        assert step.session is not None, "a step with entries has a session"
-        records = tuple(step.records.values())
-        return Commit(
-            session=step.session,
-            expected=step.before.sequence if step.before else 0,
-            entries=tuple(step.entries),
-            messages=tuple(record for record in records if isinstance(record, Message)),
-            turns=tuple(record for record in records if isinstance(record, Turn)),
-            permissions=tuple(record for record in records if isinstance(record, Permission)),
-            texts=new_texts(step.events),
-            fence=made.fence,
-        )
-
     # After a commit
 
     def _done(self, made: Made) -> None:
@@ -736,7 +655,7 @@ class SessionActor:
         if self.session is None or step.session is None or step.session.sequence > self.session.sequence:
             self.session = step.session
         if step.entries:
-            self._remember(step)
+            self._at_hand.remember(step, owned=self.owns)
             self._context.fanout.publish(self.session_id, tuple(step.entries))
         for pending, outcome in zip(made.batch, made.taken, strict=True):
             if pending.answer is not None:
@@ -779,51 +698,8 @@ class SessionActor:
             repeats = outcome.message_id if isinstance(outcome, Repeated) else None
             made = step.records.get(getattr(command, "message_id", "")) if repeats is None else None
             message = made if isinstance(made, Message) else None
-            ended = () if isinstance(outcome, Repeated) else _ended_by(outcome)
+            ended = () if isinstance(outcome, Repeated) else ended_by(outcome)
             answer.set_result(Accepted(self.session, message, repeats, ended))
-
-    def _remember(self, step: Step) -> None:
-        """Keep the running turn's text at hand, and hand the receipts of ended messages to those who wait."""
-        for event in step.events:
-            if isinstance(event, e.TurnText):
-                if event.turn_id in self._texts:
-                    self._texts[event.turn_id].append(event.text)
-            elif isinstance(event, e.TurnStarted):
-                self._texts[event.turn_id] = []
-            elif isinstance(event, e.MessageEdited | e.MessageEnded):
-                self._written.pop(event.message_id, None)
-            elif isinstance(event, e.MessageAccepted) and self.owns:
-                self._keep_at_hand(event)
-        deleted = step.session is not None and step.session.lifecycle == "deleted"
-        for record in step.records.values():
-            if not isinstance(record, Message) or record.ended_at is None:
-                continue
-            if deleted or self._context.fanout.awaited(record.id):
-                self._hand_over(record, step, deleted=deleted)
-        running = step.session.running if step.session else None
-        self._texts = {id: pieces for id, pieces in self._texts.items() if running and id == running.turn.id}
-
-    def _hand_over(self, message: Message, step: Step, *, deleted: bool) -> None:
-        pieces = self._texts.get(message.turn_id or "")
-        turn = step.records.get(message.turn_id or "")
-        if message.left_at and not deleted:  # what came after it left is not its own, also where the turn ends with it
-            running = step.session.running if step.session else None
-            pieces, turn = None, turn or (running.turn if running else None)
-        if pieces is None and isinstance(turn, Turn) and not deleted:
-            self._tasks.start(self._read_and_hand_over(message, turn), "hand_over")
-            return
-        last = receipt(message, reply="".join(pieces or ()) or None, position=None, waiting_for=None)
-        self._context.fanout.ended(last)
-        if deleted:
-            self._context.fanout.bid_farewell(last)
-
-    async def _read_and_hand_over(self, message: Message, turn: Turn) -> None:
-        try:
-            reply = await self._context.store.reply(message.part_of(turn))
-        except errors.StoreUnavailable:
-            self._context.fanout.unread(message.id)
-        else:
-            self._context.fanout.ended(receipt(message, reply=reply, position=None, waiting_for=None))
 
     def _open_agent(self, session: Session) -> None:
         if session.lifecycle != "active" or not self._driver.away:
@@ -831,48 +707,3 @@ class SessionActor:
         elif self._context.places.take(self):
             self._wants_agent = False
             self._driver.wake_agent(session)
-
-
-def new_texts(events: Iterable[e.Event]) -> tuple[NewText, ...]:
-    """What persons wrote in these events; of a message that was accepted and edited at once, one text."""
-    texts: dict[str, NewText] = {}
-    for event in events:
-        if isinstance(event, e.MessageAccepted):
-            texts[event.message_id] = NewText(
-                message_id=event.message_id,
-                text=event.text,
-                files=event.files,
-                idempotency_key=event.idempotency_key,
-                digest=event.digest,
-            )
-        elif isinstance(event, e.MessageEdited) and event.text is not None:
-            before = texts.get(event.message_id) or NewText(message_id=event.message_id, text="")
-            texts[event.message_id] = replace(before, text=event.text)
-    return tuple(texts.values())
-
-
-def _ended_by(events: Iterable[e.Event]) -> tuple[str, ...]:
-    return tuple(event.message_id for event in events if isinstance(event, e.MessageEnded))
-
-
-def _of_clients(batch: Iterable[Pending]) -> list[Pending]:
-    """The commands of clients. What an agent said, and what an owner's host knows, is no guest's to tell."""
-    return [pending for pending in batch if pending.answer is not None]
-
-
-def _refuses(made: Made) -> bool:
-    return any(isinstance(outcome, Refused) for outcome in made.taken)
-
-
-def _unknown(error: errors.StoreUnavailable) -> errors.StoreUnavailable:
-    """The same, for who has to be told that it may have been done."""
-    return errors.StoreUnavailable(error.detail, in_doubt=True)
-
-
-def _going_down() -> errors.Draining:
-    return errors.Draining("The host is shutting down. Try again once it has started anew.", retry_after_s=5)
-
-
-def _fail(pending: Pending, error: BaseException) -> None:
-    if pending.answer is not None and not pending.answer.done():
-        pending.answer.set_exception(error)

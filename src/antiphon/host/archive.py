@@ -15,7 +15,7 @@ from antiphon.core.session import Message, Permission, Session, Turn
 from antiphon.core.settings import unusable
 from antiphon.core.step import Step
 from antiphon.core.table import ImpossibleEvent
-from antiphon.host.actor import new_texts
+from antiphon.host.commits import new_texts
 from antiphon.ports.ids import Ids
 from antiphon.ports.store import Commit, Store
 

@@ -16,10 +16,11 @@ from antiphon.core.decide import Given, Refused
 from antiphon.core.names import key_problem
 from antiphon.core.session import Session, Turn
 from antiphon.core.step import Step
-from antiphon.host.actor import Accepted, SessionActor
+from antiphon.host.actor import SessionActor
 from antiphon.host.archive import Origin, exported, exported_key, forked, imported
 from antiphon.host.attention import Attention
 from antiphon.host.belongings import Belongings
+from antiphon.host.commits import Accepted
 from antiphon.host.context import Context
 from antiphon.host.directories import is_directory
 from antiphon.host.fanout import Fanout

@@ -11,7 +11,7 @@ from antiphon.core.decide import Given
 from antiphon.core.errors import StoreUnavailable
 from antiphon.core.session import Message, Permission, Session, Turn
 from antiphon.core.step import Step
-from antiphon.host.actor import new_texts
+from antiphon.host.commits import new_texts
 from antiphon.ports.store import Commit, StoreDamaged
 from antiphon.store.sqlite import SqliteStore
 from antiphon.store.sqlite.database import NAME

@@ -507,7 +507,7 @@ async def test_a_message_ends_though_its_receipt_could_not_be_read_for_who_waits
         stage.host.context.agents["awkward"] = Awkward()  # pyright: ignore[reportIndexIssue]
         held = await stage.hold("k" if await stage.open() else "")
         actor = stage.actor(held.session_id)
-        actor._texts.clear()  # as of a turn that was begun in another life
+        actor._at_hand.lose()  # as of a turn that was begun in another life
 
         async def unreadable(method: str) -> None:
             if method == "reply":

@@ -344,7 +344,7 @@ async def test_a_session_deleted_between_a_waiters_two_looks_still_gives_it_its_
             if method == "message":
                 await deleted.wait()
 
-        stage.actor(held.session_id)._texts.clear()  # so that its receipt is read from the store
+        stage.actor(held.session_id)._at_hand.lose()  # so that its receipt is read from the store
         stage.store.reading = slow
         waiter = asyncio.ensure_future(stage.host.wait_message(held.id, None))
         await asyncio.sleep(0.01)
