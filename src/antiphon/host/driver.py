@@ -7,9 +7,8 @@ code: whatever it raises ends its agent, and nothing else.
 """
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +21,7 @@ from antiphon.core.session import Message, Problem, Running, Session
 from antiphon.host.attachments import file_part
 from antiphon.host.context import Context
 from antiphon.host.policy import output_limit, own_environment, policy_of
+from antiphon.host.saying import PIECE_MAX, event_of, listening, pieces, text_said
 from antiphon.host.shortening import shortened
 from antiphon.host.tasks import Tasks
 from antiphon.ports import agent as port
@@ -29,8 +29,6 @@ from antiphon.ports.store import NewText, StoreDamaged, StoredMessage
 
 log = logging.getLogger("antiphon.host")
 
-PIECE_MAX = 64 * 1024
-"""Characters of one `turn.text`: longer pieces are told in several."""
 CLOSE_SLACK_S = 5.0
 """How much longer than it was given an adapter may take to end an agent."""
 TAKE_TIMEOUT_S = 30.0
@@ -365,11 +363,11 @@ class Driver:
     async def _read(self, opened: _Open) -> None:
         exited: port.Exited | None = None
         try:
-            async with _listening(opened.agent) as everything:
+            async with listening(opened.agent) as everything:
                 async for said in everything:
                     if type(said) is port.Text and _is_piece(opened, said.text):  # most of all that is said
                         opened.output += len(said.text)
-                        await self._desk.report(_text(said.turn_id, said.text))
+                        await self._desk.report(text_said(said.turn_id, said.text))
                     elif isinstance(said, port.Exited):
                         exited = said
                         break
@@ -418,8 +416,8 @@ class Driver:
             return
         match said:
             case port.Text(turn_id=turn_id, text=text):
-                for piece in _pieces(text):
-                    await report(_text(turn_id, piece))
+                for piece in pieces(text):
+                    await report(text_said(turn_id, piece))
             case port.Asked():
                 await self._asked(opened, said)
             case port.Steered():
@@ -435,7 +433,7 @@ class Driver:
             case port.Wrote(text=text):
                 await report(c.AgentWrote(text=text))
             case _:
-                if event := _event(said):
+                if event := event_of(said):
                     await report(c.AgentSaid(turn_id=event.turn_id, said=event))
 
     def _says_too_much(self, opened: _Open, said: port.Said) -> bool:
@@ -586,31 +584,9 @@ class Driver:
             await opened.gone.wait()
 
 
-@contextlib.asynccontextmanager
-async def _listening(agent: port.RunningAgent) -> AsyncGenerator[AsyncIterator[port.Said], None]:
-    """What an agent says. A generator comes to its end here, not whenever it is collected."""
-    everything = agent.said()
-    try:
-        yield everything
-    finally:
-        if isinstance(everything, AsyncGenerator):
-            await everything.aclose()
-
-
-def _text(turn_id: str, text: str) -> c.AgentSaid:
-    return c.AgentSaid(turn_id=turn_id, said=e.TurnText(turn_id=turn_id, text=text))
-
-
 def _is_piece(opened: _Open, text: str) -> bool:
     """Whether a text is a piece as it is, of a turn that may say it."""
     return 0 < len(text) <= PIECE_MAX and opened.output + len(text) <= opened.output_max
-
-
-def _pieces(text: str) -> Sequence[str]:
-    """A text in pieces that an event may hold."""
-    if len(text) <= PIECE_MAX:
-        return (text,) if text else ()
-    return [text[start : start + PIECE_MAX] for start in range(0, len(text), PIECE_MAX)]
 
 
 RESUMED = (
@@ -618,17 +594,3 @@ RESUMED = (
     "Go on where you stopped; do not repeat what is done already."
 )
 """What an agent that still knows the cut turn is told instead of the message."""
-
-_SAID: dict[type[port.Said], Callable[..., e.Event]] = {
-    port.Thought: e.TurnThought,
-    port.ToolStarted: e.TurnToolStarted,
-    port.ToolEnded: e.TurnToolEnded,
-    port.Used: e.TurnUsage,
-}
-
-
-def _event(said: port.Said) -> e.TurnThought | e.TurnToolStarted | e.TurnToolEnded | e.TurnUsage | None:
-    """The event that says the same as the agent did."""
-    kind = _SAID.get(type(said))
-    fields = {name: getattr(said, name) for name in said.__struct_fields__}
-    return kind(**fields) if kind else None  # pyright: ignore[reportReturnType]
