@@ -99,7 +99,7 @@ def refuses(made: Made) -> bool:
 
 def unknown(error: errors.StoreUnavailable) -> errors.StoreUnavailable:
     """The same, for who has to be told that it may have been done."""
-    return errors.StoreUnavailable(error.detail, in_doubt=True)
+    return errors.StoreUnavailable(error.detail, retry_after_s=error.retry_after_s, in_doubt=True)
 
 
 def going_down() -> errors.Draining:

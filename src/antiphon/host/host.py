@@ -363,7 +363,8 @@ class Host(Making):
             try:
                 return self._just_accepted(accepted) or await self.receipt(message_id)
             except errors.StoreUnavailable as error:  # its acceptance stands
-                raise errors.StoreUnavailable(error.detail, **{**error.ids, "in_doubt": True}) from error
+                ids = {**error.ids, "in_doubt": True}
+                raise errors.StoreUnavailable(error.detail, retry_after_s=error.retry_after_s, **ids) from error
         raise errors.Conflict(f"Session {ref!r} was deleted and made again all the time. Try again.", retry_after_s=1)
 
     def _just_accepted(self, accepted: Accepted) -> Receipt | None:

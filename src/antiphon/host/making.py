@@ -94,7 +94,7 @@ class Making(Together):
             if not looking.done():
                 raise
             if not looking.result():
-                raise errors.StoreUnavailable(error.detail) from error
+                raise errors.StoreUnavailable(error.detail, retry_after_s=error.retry_after_s) from error
         else:
             self._tell_of(commit)
 

@@ -222,6 +222,20 @@ async def test_a_waiter_misses_no_end_that_comes_while_it_looks(house: House) ->
 
 
 @pytest.mark.parametrize("shelf", ["memory", "sqlite"], indirect=True)
+async def test_who_is_told_that_a_commit_is_in_doubt_is_told_when_to_ask_again(house: House) -> None:
+    await house.open()
+
+    async def away(commit: Commit) -> None:
+        if holds(commit, "message.accepted"):
+            raise errors.StoreUnavailable("The line was cut.", retry_after_s=7, in_doubt=True)
+
+    house.line.before = away
+    with pytest.raises(errors.StoreUnavailable) as told:
+        await house.send("k", "A")
+    assert (told.value.retry_after_s, told.value.ids["in_doubt"]) == (7, True)
+
+
+@pytest.mark.parametrize("shelf", ["memory", "sqlite"], indirect=True)
 async def test_an_agent_from_before_a_session_was_lost_is_not_heard_any_more(house: House) -> None:
     session_id = await house.open()
     await house.ask("k", "A")
