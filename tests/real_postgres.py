@@ -46,8 +46,7 @@ class RealPostgres(PostgresServer):
 async def until(look: Callable[[], Awaitable[T | None]]) -> T:
     """What a look finds, as soon as it finds something. The caller bounds it."""
     while True:
-        found = await look()
-        if found is not None:
+        if found := await look():
             return found
         await asyncio.sleep(0.01)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from antiphon.core.commands import ResumeSession
-from antiphon.host import actor
+from antiphon.host import at_hand
 from antiphon.host.actor import SessionActor
 from antiphon.host.driver import Driver
 from antiphon.host.fanout import Fanout
@@ -149,7 +149,7 @@ async def _never_looks(_neighbours: Any, _take_up: Any) -> None:
 
 
 FLAWS_TOGETHER: dict[str, tuple[Any, str, Any]] = {
-    "what was edited at another door is not heard": (actor, "_REWRITES", set()),
+    "what was edited at another door is not heard": (at_hand, "_REWRITES", set()),
     "a host that lost a session keeps its agent": (SessionActor, "_lose", lambda self: self._ownership.lose()),
     "nobody takes up what a dead host left": (Neighbours, "keep_looking", _never_looks),
     "what other hosts write is not heard": (Fanout, "moved", lambda _self, _session_id: None),

@@ -534,3 +534,56 @@ async def test_what_a_host_writes_after_its_claim_was_taken_is_fenced_on_every_c
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert {type(outcome) for outcome in outcomes} == {Fenced}
     assert await two.load("ses_1") == before
+
+
+class SlowClock(SystemClock):
+    """A clock that runs behind the server's."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() * 0.9
+
+
+async def test_whether_a_host_was_silent_is_judged_by_the_servers_clock_alone(
+    real_postgres: RealPostgres, schema: str
+) -> None:
+    async with AsyncExitStack() as stack:
+        clocks = SystemClock(), SlowClock()
+        one, two = [await PostgresStore.open(real_postgres.url, clock=clock, schema_name=schema) for clock in clocks]
+        stack.push_async_callback(one.close)
+        stack.push_async_callback(two.close)
+        await one.peers.announce("host_1", Bulletin(name="a", url="", version="1"))
+        await two.peers.announce("host_2", Bulletin(name="b", url="", version="1"))
+        pids = await _standing(real_postgres.url, one, two)
+
+        async def nobody_lives() -> bool | None:
+            return not any(peer.living for peer in await two.peers.hosts())
+
+        async with asyncio.timeout(PATIENCE_S):
+            await until(nobody_lives)
+        assert list(await two.peers.abandoned("b", 9)) == []
+        assert await _standing(real_postgres.url, one, two) == pids
+
+
+async def test_a_leap_of_the_servers_clock_makes_nobody_silent(
+    hosts: tuple[PostgresStore, PostgresStore], real_postgres: RealPostgres, schema: str
+) -> None:
+    one, two = hosts
+    await one.peers.announce("host_1", Bulletin(name="a", url="", version="1"))
+    await two.peers.announce("host_2", Bulletin(name="b", url="", version="1"))
+    pids = await _standing(real_postgres.url, one, two)
+    connection = await asyncpg.connect(real_postgres.url)
+    await connection.execute(f"UPDATE {schema}.hosts SET seen_at = seen_at - interval '1 minute'")
+    await connection.close()
+    assert list(await two.peers.abandoned("b", 9)) == []
+    await two.peers.announce("host_2", Bulletin(name="b", url="", version="1"))
+    assert list(await two.peers.abandoned("b", 9)) == []
+    assert await _standing(real_postgres.url, one, two) == pids
+
+
+async def _standing(url: str, *stores: PostgresStore) -> list[int]:
+    """The server's processes on the other end of the standing connections, of those that it still has."""
+    connection = await asyncpg.connect(url)
+    there = {pid for (pid,) in await connection.fetch("SELECT pid FROM pg_stat_activity")}
+    await connection.close()
+    pids = [store._standing._connection.get_server_pid() for store in stores]  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess]
+    return [pid for pid in pids if pid in there]

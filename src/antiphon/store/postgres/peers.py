@@ -33,6 +33,10 @@ class Standing(Protocol):
         """For how long it has been there, and its hosts have announced themselves, without a break."""
         ...
 
+    def announces(self, host: str) -> bool:
+        """Whether it is the connection of this host."""
+        ...
+
     async def announce(self, host: str, bulletin: Bulletin) -> None: ...
 
     async def leave(self, host: str) -> None: ...
@@ -44,11 +48,14 @@ def lock_prefix(schema: str) -> str:
 
 
 ANNOUNCE = f"""
+WITH before AS (SELECT NOT {_FRESH} AS silent FROM hosts h WHERE h.id = $1)
 INSERT INTO hosts (id, name, url, version, agents_open, max_agents, leaving, started_at, seen_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, {_NOW}, {_NOW})
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, url = excluded.url, version = excluded.version,
     agents_open = excluded.agents_open, max_agents = excluded.max_agents, leaving = excluded.leaving,
-    seen_at = excluded.seen_at"""
+    seen_at = excluded.seen_at
+RETURNING (SELECT silent FROM before)"""
+"""Tells whether the host had been silent for longer than the lease, by the clock that all hosts are judged by."""
 
 
 IS_BACK = f"UPDATE hosts SET seen_at = {_NOW} WHERE id = ANY($1::text[])"
@@ -241,10 +248,12 @@ class PostgresPeers:
     async def _kept(self) -> list[str]:
         """The hosts whose sessions nobody may take up. Those that are silent have their connections ended."""
         found = await self._read(_looked(self._prefix))
-        now, steady_s = self._monotonic(), self._standing.steady_s
+        silent = [id for id, held, fresh, _ in found if held and not fresh]
+        was_silent_itself = any(map(self._standing.announces, silent))
+        now, steady_s = self._monotonic(), 0.0 if was_silent_itself else self._standing.steady_s
         self._gone = {id: self._gone.get(id, now) for id, held, _, _ in found if not held}
         if steady_s >= LEASE_S:
-            for id in [id for id, held, fresh, _ in found if held and not fresh]:
+            for id in silent:
                 await self._end(id)
         settling = steady_s < SETTLING_S or any(young for *_, young in found)
         return [id for id, held, _, _ in found if held or settling or now - self._gone[id] < GRACE_S]

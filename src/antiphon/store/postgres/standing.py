@@ -136,10 +136,11 @@ class Standing:
     @property
     def steady_s(self) -> float:
         """For how long the connection has been there, and its hosts have announced themselves, without a break."""
-        now = self._monotonic()
-        if any(now - at > LEASE_S for at in self._hosts.values()):
-            return 0.0
-        return now - self._came_back if self._came_back is not None else float("inf")
+        return self._monotonic() - self._came_back if self._came_back is not None else float("inf")
+
+    def announces(self, host: str) -> bool:
+        """Whether this host has announced itself by this connection."""
+        return host in self._hosts
 
     def is_lost(self, session_id: str, fence: int) -> bool:
         """Whether this claim is known to be another host's by now, or nobody's."""
@@ -171,11 +172,10 @@ class Standing:
         now = self._monotonic()
         if host not in self._hosts:
             await connection.execute(_LOCK, peers.lock_prefix(self._schema) + host)
-        elif now - self._hosts[host] > LEASE_S:  # it was paused, and perhaps all others with it
-            self._came_back = now
         self._hosts[host] = now
         self._unheard.discard(host)
-        await connection.execute(peers.ANNOUNCE, *peers.announcement(host, bulletin))
+        if await connection.fetchval(peers.ANNOUNCE, *peers.announcement(host, bulletin)):
+            self._came_back = now  # it was paused, or the server's clock leapt: so, perhaps, were all others
 
     async def _leave(self, host: str, connection: Connection) -> None:
         self._hosts.pop(host, None)
