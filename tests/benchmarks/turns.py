@@ -24,7 +24,7 @@ from antiphon.store.sql.statements import Row
 from antiphon.store.sqlite import SqliteStore
 from antiphon.store.sqlite.database import connect, prepare
 from antiphon.store.sqlite.driver import run, translated
-from antiphon.system import SystemClock, SystemIds
+from antiphon.system import SystemClock, SystemIds, collect_garbage_seldom
 from antiphon.testing.scripted_agent import Say, ScriptedAgent
 from benchmarks.figures import Figure
 
@@ -50,6 +50,7 @@ async def host_rate(root: Path, *, sessions: int, turns: int) -> float:
         workspace=lambda _id: str(root),
     )
     await host.start()
+    collect_garbage_seldom()  # as `serve` does
     keys = [f"bench:{number}" for number in range(sessions)]
     await busy(host, keys, turns=1)
     began = time.perf_counter()
@@ -151,7 +152,7 @@ def _statements(number: int, commit: Commit) -> Statements:
     try:
         while True:
             found.append((translated(sql), args))
-            rows: list[Row] = [(0,)] if "count(*)" in sql else [(number,)] if "RETURNING" in sql else []
+            rows: list[Row] = [(0,)] if "count(*)" in sql else [(number, 0)[: 2 if "feed" in sql else 1]]
             sql, args = command.send(rows)
     except StopIteration:
         return found

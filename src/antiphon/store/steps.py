@@ -14,9 +14,11 @@ def require_whole(commit: Commit) -> None:
         raise ValueError(f"sequence {session.sequence} after {len(commit.entries)} entries on {expected}")
     if session.sequence < 1:
         raise ValueError("a session begins with an event")
-    for sequence, entry in enumerate(commit.entries, expected + 1):
-        if entry.sequence != sequence or entry.session_id != session.id:
-            raise ValueError(f"entry {entry.sequence} of {entry.session_id} in the place of {sequence}")
+    numbers = [entry.sequence for entry in commit.entries]
+    if numbers != [*range(expected + 1, session.sequence + 1)]:
+        raise ValueError(f"entries that are not numbered on from {expected}")
+    if {entry.session_id for entry in commit.entries} - {session.id}:
+        raise ValueError(f"an entry of another session in a commit of {session.id}")
     for records in (commit.messages, commit.turns, commit.permissions):
         if any(record.session_id != session.id for record in records):
             raise ValueError(f"a record of another session in a commit of {session.id}")

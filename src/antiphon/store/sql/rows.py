@@ -1,7 +1,7 @@
 """Between values and rows: what is kept as JSON, and how it is read back."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -76,9 +76,9 @@ def session(id: str, sequence: int, state: bytes) -> Session:
 ENTRY_COLUMNS = "session, sequence, position, generation, type, at, turn_id, message_id, data"
 
 
-def entry_row(entry: Entry) -> tuple[Any, ...]:
-    """An entry's columns after session, sequence and position."""
-    return entry.generation, entry.type, entry.at, entry.turn_id, entry.message_id, encode(entry.data)
+def entry_rows(entries: Iterable[Entry]) -> tuple[tuple[Any, ...], ...]:
+    """The columns of entries after session, sequence and position."""
+    return tuple([(one.generation, one.type, one.at, one.turn_id, one.message_id, encode(one.data)) for one in entries])
 
 
 def entry(session_id: str, sequence: int, *columns: Any) -> Entry:

@@ -4,7 +4,7 @@ SQL is what SQLite and PostgreSQL both understand, with `$1`, `$2`… as paramet
 the driver gives it a transaction, and rolls back when it raises.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeVar
@@ -14,28 +14,32 @@ Statement = tuple[str, tuple[Any, ...]]
 T = TypeVar("T")
 Command = Generator[Statement, list[Row], T]
 
-CHUNKS = (32, 16, 8, 4, 2, 1)
+CHUNKS = (128, 32, 16, 8, 4, 2, 1)
 """How many rows go into one statement: few forms, so that engines keep them prepared, and few statements."""
 
 
 def insert(table: str, columns: str, rows: Sequence[tuple[Any, ...]], suffix: str = "") -> Command[list[Row]]:
     """Insert rows in as few statements as may be; what `suffix` returns (`RETURNING …`)."""
     returned: list[Row] = []
+    for statement in filled(f"INSERT INTO {table} ({columns}) VALUES {{}} {suffix}", rows):  # noqa: S608  # names are ours
+        returned += yield statement
+    return returned
+
+
+def filled(sql: str, rows: Sequence[tuple[Any, ...]]) -> Iterator[Statement]:
+    """A statement with rows of parameters in the place of `{}`, as often as it takes for all of them."""
     start = 0
     for count in CHUNKS:
         while len(rows) - start >= count:
             chunk = rows[start : start + count]
             start += count
-            sql = _insert_sql(table, columns, count, len(chunk[0]), suffix)
-            returned += yield sql, tuple(chain.from_iterable(chunk))
-    return returned
+            yield sql.format(_values(count, len(chunk[0]))), tuple(chain.from_iterable(chunk))
 
 
 @lru_cache(maxsize=256)
-def _insert_sql(table: str, columns: str, count: int, width: int, suffix: str) -> str:
+def _values(count: int, width: int) -> str:
     numbers = iter(range(1, count * width + 1))
-    values = ", ".join("(" + ", ".join(f"${next(numbers)}" for _ in range(width)) + ")" for _ in range(count))
-    return f"INSERT INTO {table} ({columns}) VALUES {values} {suffix}"  # noqa: S608  # names are ours, values are bound
+    return ", ".join("(" + ", ".join(f"${next(numbers)}" for _ in range(width)) + ")" for _ in range(count))
 
 
 def chunks(values: Sequence[str], size: int = 64) -> Iterable[tuple[str, ...]]:

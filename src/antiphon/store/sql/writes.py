@@ -2,13 +2,14 @@
 
 # ruff: noqa: S608  # what is put into SQL is ours, values are bound
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from antiphon.ports.store import KEYS_MAX, Commit, Fenced, KeyTaken, SequenceMoved
 from antiphon.store.sql import outbox, rows
-from antiphon.store.sql.statements import Command, insert
+from antiphon.store.sql.statements import Command, filled, insert
 from antiphon.store.steps import forgets_before, require_whole, spent_at
 from antiphon.store.telling import tellings
 
@@ -64,7 +65,7 @@ def prepare(commit: Commit, *, now: int) -> Write:
             now if session.lifecycle == "deleted" else None,
             rows.encode(session),
         ),
-        entries=tuple(rows.entry_row(entry) for entry in commit.entries),
+        entries=rows.entry_rows(commit.entries),
         messages=tuple((one.id, one.generation, one.sequence, rows.encode(one)) for one in commit.messages),
         bodies=tuple((text.message_id, rows.body(text)) for text in commit.texts),
         keys=tuple(
@@ -89,7 +90,17 @@ _ADVANCE = (
     " unsettled = $10, deleted_at = $11, state = $12"
     " WHERE id = $1 AND sequence = $2 AND fence <= $3 AND deleted_at IS NULL RETURNING number"
 )
-_FEED = "INSERT INTO feed (session, first, last) VALUES ($1, $2, $3) RETURNING position"
+_ADVANCE_ALL = (
+    f"WITH new (id, expected, upto, {_STATE}) AS (VALUES {{}})"
+    " UPDATE sessions SET sequence = new.sequence, agent = new.agent, status = new.status, labels = new.labels,"
+    " search = new.search, active_at = new.active_at, unsettled = new.unsettled, deleted_at = new.deleted_at,"
+    " state = new.state FROM new WHERE sessions.id = new.id AND sessions.sequence = new.expected"
+    " AND fence <= new.upto AND sessions.deleted_at IS NULL RETURNING sessions.id, number"
+)
+
+
+class Refused(Exception):  # nothing is wrong: somebody else was first
+    """One of several commits can't be written as it is. None of them may be kept: each is to be tried by itself."""
 
 
 def commit(write: Write, *, listened: bool = True) -> Command[int]:
@@ -103,38 +114,77 @@ def commit(write: Write, *, listened: bool = True) -> Command[int]:
         How many deliveries to webhooks it made.
     """
     number = yield from _create(write) if write.expected == 0 else _advance(write)
-    if write.entries:
-        [(position,)] = yield _FEED, (number, write.expected + 1, write.sequence)
-        yield from insert(
-            "entries",
-            rows.ENTRY_COLUMNS,
-            [(number, sequence, position, *row) for sequence, row in enumerate(write.entries, write.expected + 1)],
-        )
+    [made] = yield from _records([(number, write)], listened=listened)
+    return made
+
+
+def commits(writes: Sequence[Write], *, listened: bool = True) -> Command[list[int]]:
+    """Write commits of as many sessions as if each were written by itself, in far fewer statements.
+
+    Returns:
+        As `commit`, for each.
+
+    Raises:
+        Refused: At least one of them can't be written. What was written of the others must be undone.
+        KeyTaken, SequenceMoved, ValueError: Likewise.
+    """
+    numbers = yield from _advance_all([write for write in writes if write.expected > 0])
+    for write in writes:
+        if write.expected == 0:
+            numbers[write.session_id] = yield from _create(write)
+    return (yield from _records([(numbers[write.session_id], write) for write in writes], listened=listened))
+
+
+Numbered = Sequence[tuple[int, Write]]
+"""Commits, each with the number of its session, which no two share."""
+
+
+def _records(numbered: Numbered, *, listened: bool) -> Command[list[int]]:
+    """Write what commits hold beside the state of their sessions; how many deliveries each made."""
+    fed = [(number, write.expected + 1, write.sequence) for number, write in numbered if write.entries]
+    told = yield from insert("feed", "session, first, last", fed, "RETURNING session, position")
+    positions: dict[int, int] = dict(map(tuple, told))
+    yield from insert(
+        "entries",
+        rows.ENTRY_COLUMNS,
+        [
+            (number, sequence, positions[number], *row)
+            for number, write in numbered
+            for sequence, row in enumerate(write.entries, write.expected + 1)
+        ],
+    )
     yield from insert(
         "messages",
         "session, id, generation, accepted, record",
-        [(number, *row) for row in write.messages],
+        [(number, *row) for number, write in numbered for row in write.messages],
         "ON CONFLICT (id) DO UPDATE SET generation = excluded.generation, record = excluded.record",
     )
     yield from insert(
-        "bodies", "message_id, body", write.bodies, "ON CONFLICT (message_id) DO UPDATE SET body = excluded.body"
+        "bodies",
+        "message_id, body",
+        [row for _, write in numbered for row in write.bodies],
+        "ON CONFLICT (message_id) DO UPDATE SET body = excluded.body",
     )
-    yield from _spend_keys(number, write)
+    for number, write in numbered:
+        yield from _spend_keys(number, write)
     yield from insert(
         "turns",
         "session, id, generation, first_sequence, record",
-        [(number, *row) for row in write.turns],
+        [(number, *row) for number, write in numbered for row in write.turns],
         "ON CONFLICT (id) DO UPDATE SET record = excluded.record",
     )
     yield from insert(
         "permissions",
         "session, id, state, requested_at, record",
-        [(number, *row) for row in write.permissions],
+        [(number, *row) for number, write in numbered for row in write.permissions],
         "ON CONFLICT (id) DO UPDATE SET state = excluded.state, record = excluded.record",
     )
-    made = 0
-    for telling in write.tellings if listened else ():
-        made += len((yield outbox.TELL, telling))
+    made: list[int] = []
+    for _, write in numbered:
+        deliveries = 0
+        for telling in write.tellings if listened else ():
+            deliveries += len((yield outbox.TELL, telling))
+        made.append(deliveries)
     return made
 
 
@@ -157,6 +207,20 @@ def _advance(write: Write) -> Command[int]:
     if newest and newest[0][0] > fence:
         raise Fenced(write.session_id)
     raise SequenceMoved(write.session_id)
+
+
+def _advance_all(writes: Sequence[Write]) -> Command[dict[str, int]]:
+    """The numbers of the sessions by their ids."""
+    states = [
+        (write.session_id, write.expected, ANY_FENCE if write.fence is None else write.fence, *write.state)
+        for write in writes
+    ]
+    numbers: dict[str, int] = {}
+    for sql, args in filled(_ADVANCE_ALL, states):
+        numbers.update(map(tuple, (yield sql, args)))
+    if len(numbers) < len(writes):
+        raise Refused
+    return numbers
 
 
 def _spend_keys(number: int, write: Write) -> Command[None]:

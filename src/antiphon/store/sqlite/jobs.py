@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from antiphon.store.sql.statements import Command
+from antiphon.store.sql.writes import Write
 
 T = TypeVar("T")
 
@@ -18,10 +19,20 @@ class Job:
     somebody waits. Else those who give up would let ever more of them gather before a thread that hangs.
     """
 
-    __slots__ = ("begin", "future", "loop", "places")
+    __slots__ = ("begin", "future", "loop", "places", "write")
 
-    def __init__(self, begin: Callable[[], Command[Any]], places: asyncio.Semaphore) -> None:
+    def __init__(
+        self, begin: Callable[[], Command[Any]], places: asyncio.Semaphore, write: Write | None = None
+    ) -> None:
+        """A job of the running loop's.
+
+        Args:
+            begin: Makes the command.
+            places: Where its place is one of.
+            write: What the command writes, where it is a commit: it may be written together with others instead.
+        """
         self.begin = begin
+        self.write = write
         self.places = places
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()

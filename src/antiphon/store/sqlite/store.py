@@ -56,7 +56,7 @@ class SqliteStore:
         self._timeout_s = timeout_s
         self._limit = TimeLimit(timeout_s)
         self._damage = Damage()
-        self._writer = Writer(path, vfs)
+        self._writer = Writer(path, vfs, lambda some: writes.commits(some, listened=self.outbox.listened))
         self._readers = Readers(path, vfs, READERS)
         self._write_places = asyncio.Semaphore(WAITING)
         self._read_places = asyncio.Semaphore(WAITING)
@@ -119,7 +119,7 @@ class SqliteStore:
 
     async def commit(self, commit: Commit) -> None:
         write = writes.prepare(commit, now=self._clock.now())
-        made = await self._write(lambda: writes.commit(write, listened=self.outbox.listened))
+        made = await self._write(lambda: writes.commit(write, listened=self.outbox.listened), write)
         if made:
             self.outbox.stirred.set()
 
@@ -200,14 +200,20 @@ class SqliteStore:
 
     # Its threads
 
-    async def _write(self, begin: Callable[[], Command[T]]) -> T:
-        return await self._serve(self._writer, self._write_places, begin, in_doubt=True)
+    async def _write(self, begin: Callable[[], Command[T]], write: writes.Write | None = None) -> T:
+        return await self._serve(self._writer, self._write_places, begin, in_doubt=True, write=write)
 
     async def _read(self, begin: Callable[[], Command[T]]) -> T:
         return await self._serve(self._readers, self._read_places, begin, in_doubt=False)
 
     async def _serve(
-        self, threads: Writer | Readers, places: asyncio.Semaphore, begin: Callable[[], Command[T]], *, in_doubt: bool
+        self,
+        threads: Writer | Readers,
+        places: asyncio.Semaphore,
+        begin: Callable[[], Command[T]],
+        *,
+        in_doubt: bool,
+        write: writes.Write | None = None,
     ) -> T:
         """Have a command run, and wait for its outcome, both within the time limit."""
         if places.locked():
@@ -221,7 +227,7 @@ class SqliteStore:
         if self._closing.is_set():
             places.release()
             raise StoreUnavailable("The store is closed.")
-        job = Job(begin, places)
+        job = Job(begin, places, write)
         threads.submit(job)
         self._limit.watch(job.future, partial(self._too_late, in_doubt=in_doubt))
         return await job.future

@@ -3,11 +3,15 @@
 import contextlib
 import logging
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any
 
 import apsw
 
+from antiphon.store.sql.statements import Command
+from antiphon.store.sql.writes import Write
 from antiphon.store.sqlite.database import connect
 from antiphon.store.sqlite.driver import execute, run
 from antiphon.store.sqlite.faults import DAMAGED, OWN, fault
@@ -34,8 +38,16 @@ class Writer:
     itself once the cause is gone.
     """
 
-    def __init__(self, path: Path, vfs: str | None) -> None:
+    def __init__(self, path: Path, vfs: str | None, commits: Callable[[Sequence[Write]], Command[list[int]]]) -> None:
+        """For the store.
+
+        Args:
+            path: The file.
+            vfs: The name of SQLite's VFS.
+            commits: Writes commits of several sessions together.
+        """
         self._path = path
+        self._commits = commits
         self._vfs = vfs
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._connection: apsw.Connection | None = None
@@ -87,14 +99,14 @@ class Writer:
         return self._jobs.get()
 
     def _write(self, batch: list[Job]) -> list[Outcome]:
-        """Run a batch in one transaction, each job in a savepoint of its own."""
+        """Run a batch in one transaction, each job, or commits of several sessions, in a savepoint of its own."""
         if not batch:
             return []
         committing = False
         try:
             connection = self._open()
             execute(connection, "BEGIN IMMEDIATE")
-            outcomes = [self._step(connection, job) for job in batch]
+            outcomes = [outcome for jobs in _runs(batch) for outcome in self._step(connection, jobs)]
             committing = True
             execute(connection, "COMMIT")
         except apsw.Error as error:
@@ -106,19 +118,27 @@ class Writer:
             return [Outcome(job, error=error) for job in batch]
         return outcomes
 
-    def _step(self, connection: apsw.Connection, job: Job) -> Outcome:
-        """Run one job; what it raises is its own and undoes only what it did, but for a fault of the engine."""
+    def _step(self, connection: apsw.Connection, jobs: list[Job]) -> list[Outcome]:
+        """Run a job, or several commits as one. What one raises is its own and undoes only what it did, but for a
+        fault of the engine; where that is one of several, each is tried alone.
+        """
         execute(connection, "SAVEPOINT step")
+        refused: Exception | None = None
+        results: list[Any] = []
         try:
-            outcome = Outcome(job, result=run(connection, job.begin()))
+            writes = [job.write for job in jobs if job.write is not None]
+            results = run(connection, self._commits(writes)) if len(writes) > 1 else [run(connection, jobs[0].begin())]
         except Exception as error:  # it is raised where the job is awaited
             if isinstance(error, apsw.Error) and not isinstance(error, OWN):
                 raise
             execute(connection, "ROLLBACK TO step")
-            told = fault(error, str(self._path)) if isinstance(error, apsw.Error) else error
-            outcome = Outcome(job, error=told)
+            refused = fault(error, str(self._path)) if isinstance(error, apsw.Error) else error
         execute(connection, "RELEASE step")
-        return outcome
+        if refused is None:
+            return [Outcome(job, result=result) for job, result in zip(jobs, results, strict=True)]
+        if len(jobs) > 1:
+            return [outcome for job in jobs for outcome in self._step(connection, [job])]
+        return [Outcome(jobs[0], error=refused)]
 
     def _apart(self, batch: list[Job]) -> list[Outcome]:
         """Run each job in a transaction of its own: a page that can't be read is trouble of the sessions on it only.
@@ -187,6 +207,22 @@ class Writer:
         self._log_pages = 0
         if connection is not None:
             close(connection)
+
+
+def _runs(batch: Iterable[Job]) -> Iterator[list[Job]]:
+    """A batch in its order; commits that stand one behind another, each of another session, are together."""
+    run: dict[str, Job] = {}
+    for job in batch:
+        session_id = job.write.session_id if job.write is not None else None
+        if run and (session_id is None or session_id in run):
+            yield list(run.values())
+            run = {}
+        if session_id is None:
+            yield [job]
+        else:
+            run[session_id] = job
+    if run:
+        yield list(run.values())
 
 
 def _told_apart(batch: list[Job]) -> tuple[list[Job], list[Job]]:
