@@ -12,6 +12,9 @@ from antiphon.ports.store import Notice
 PAYLOAD_BYTES = 7000
 """PostgreSQL takes less than 8000 (https://www.postgresql.org/docs/current/sql-notify.html)."""
 REMEMBERED = 10_000
+NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)"
+"""Tells the channel `$1` at once. A notification is a transaction of its own, whose commit would wait for the disk, and
+for a standby, although nothing of it is kept (https://www.postgresql.org/docs/current/wal-async-commit.html)."""
 
 
 class Outbox:

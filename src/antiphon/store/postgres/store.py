@@ -29,7 +29,7 @@ from antiphon.store.postgres.driver import (
     run,
 )
 from antiphon.store.postgres.faults import FAULTS, LOST, fault, is_certain
-from antiphon.store.postgres.notices import Inbox, Known, Lookout, Outbox, heard
+from antiphon.store.postgres.notices import NOTIFY, Inbox, Known, Lookout, Outbox, heard
 from antiphon.store.postgres.peers import PostgresPeers
 from antiphon.store.postgres.standing import Standing
 from antiphon.store.sql import reads
@@ -332,7 +332,7 @@ class PostgresStore:
     async def _notify(self, payload: str) -> None:
         try:
             async with self._connection() as connection:
-                await connection.execute("SELECT pg_notify($1, $2)", self._schema, payload)
+                await connection.execute(NOTIFY, self._schema, payload)
         except StoreUnavailable:  # whoever listens reads the feed too, and commits tell of the fault themselves
             return
 
