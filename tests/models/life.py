@@ -375,6 +375,11 @@ class Life:
             said = e.TurnUsage(turn_id=turn, usage=Usage(input_tokens=what[0], output_tokens=1))
         self.do(c.AgentSaid(turn_id=turn, said=said), self.model.said(turn, kind, what))
 
+    def agent_speaks_on(self) -> None:
+        turn = self.a_turn()
+        texts = tuple(f"{turn}:{self.new('piece')} " for _ in range(1 + self.choose(3)))
+        self.do(c.AgentSpoke(turn_id=turn, texts=texts), self.model.said(turn, "text", "".join(texts)))
+
     def agent_uses_a_tool(self) -> None:
         turn, tool, kind = self.a_turn(), self.one_of("t1", "t2"), self.one_of("tool_started", "tool_ended")
         said: c.Said = e.TurnToolStarted(turn_id=turn, tool_id=tool, name="sh", input={"command": ["ls"]})
@@ -535,7 +540,14 @@ OWNER: tuple[Act, ...] = (
 )
 AGENT: tuple[Act, ...] = (
     *[Life.agent_opens, Life.agent_opens, Life.agent_can_resume, Life.agent_remarks, Life.agent_begins_by_itself],
-    *[Life.agent_speaks, Life.agent_speaks, Life.agent_uses_a_tool, Life.agent_uses_a_tool, Life.agent_was_steered],
+    *[
+        Life.agent_speaks,
+        Life.agent_speaks,
+        Life.agent_speaks_on,
+        Life.agent_uses_a_tool,
+        Life.agent_uses_a_tool,
+        Life.agent_was_steered,
+    ],
     *[Life.agent_was_steered, Life.agent_asks, Life.agent_asks, Life.agent_exits, Life.agent_cannot_be_started],
     *[Life.agent_ends, Life.agent_ends, Life.agent_says_an_old_turns_words_in_the_running_one],
 )

@@ -1,4 +1,6 @@
-"""Pieces of text taken one after another, the short way, become what each becomes when it is taken alone."""
+"""Pieces of text taken together, the short way, become what each becomes when it is taken alone."""
+
+import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,12 +14,10 @@ from antiphon.core.step import Step
 NOW = 1_700_000_000_000
 GIVEN = Given(now=NOW)
 
-turns = st.sampled_from(["turn_1", "turn_1", "turn_1", "turn_2"])
-pieces = st.builds(
-    lambda turn_id, of, text: c.AgentSaid(turn_id=turn_id, said=e.TurnText(turn_id=of, text=text)),
-    turns,
-    turns,
-    st.text(st.characters(codec=None), max_size=5),
+runs = st.builds(
+    lambda turn_id, texts: c.AgentSpoke(turn_id=turn_id, texts=tuple(texts)),
+    st.sampled_from(["turn_1", "turn_1", "turn_1", "turn_2"]),
+    st.lists(st.text(st.characters(codec=None), max_size=5), max_size=6),
 )
 others = st.sampled_from(
     [
@@ -41,7 +41,15 @@ def running() -> Session:
     return step.session
 
 
-@given(st.lists(pieces | pieces | pieces | others, max_size=20))
+def each(command: c.Command) -> list[c.Command]:
+    """The pieces of a run, each said by itself."""
+    if not isinstance(command, c.AgentSpoke):
+        return [command]
+    turn_id = command.turn_id
+    return [c.AgentSaid(turn_id=turn_id, said=e.TurnText(turn_id=turn_id, text=text)) for text in command.texts]
+
+
+@given(st.lists(runs | runs | others, max_size=12))
 def test_a_run_of_pieces_is_taken_as_each_would_be_alone(commands: list[c.Command]) -> None:
     together = Step(running(), GIVEN, session_id="ses_1")
     for command in commands:
@@ -49,13 +57,14 @@ def test_a_run_of_pieces_is_taken_as_each_would_be_alone(commands: list[c.Comman
 
     session: Session | None = running()
     alone: list[Step] = []
-    for command in commands:
+    for piece in itertools.chain.from_iterable(map(each, commands)):
         step = Step(session, GIVEN, session_id="ses_1")
-        step.take(command)
+        step.take(piece)
         session = step.session
         alone.append(step)
 
     assert together.session == session
     assert together.entries == [entry for step in alone for entry in step.entries]
     assert together.events == [event for step in alone for event in step.events]
+    assert together.notable == [event for event in together.events if not isinstance(event, e.TurnText)]
     assert together.records == {id: record for step in alone for id, record in step.records.items()}

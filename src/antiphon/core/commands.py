@@ -200,6 +200,13 @@ class AgentSaid(Command, frozen=True, kw_only=True):
     said: Said
 
 
+class AgentSpoke(Command, frozen=True, kw_only=True):
+    """Pieces of the answer's text, one right behind another: each as if an `AgentSaid` of its own said it."""
+
+    turn_id: str
+    texts: tuple[str, ...]
+
+
 class AgentAsked(Command, frozen=True, kw_only=True):
     """The agent asks. With a `decision` (`allow` or `deny`) policy answers at once, for the reason in `note`."""
 

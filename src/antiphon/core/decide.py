@@ -396,6 +396,13 @@ def _said(session: Session, command: c.AgentSaid, _given: Given) -> Decision:
     return (said,)
 
 
+def _spoke(session: Session, command: c.AgentSpoke, _given: Given) -> Decision:
+    running = _of_running(session, command.turn_id)
+    if running is None or running.cancelling:
+        return ()
+    return tuple([e.TurnText(turn_id=command.turn_id, text=text) for text in command.texts])
+
+
 def _asked(session: Session, command: c.AgentAsked, _given: Given) -> Decision:
     running = _of_running(session, command.turn_id)
     if running is None or running.cancelling or any(p.id == command.permission_id for p in session.permissions):
@@ -606,6 +613,7 @@ _DECIDERS: dict[type[c.Command], Callable[[Session, Any, Given], Decision]] = {
     c.AgentCanResume: _can_resume,
     c.AgentUnavailable: _unavailable,
     c.AgentSaid: _said,
+    c.AgentSpoke: _spoke,
     c.AgentAsked: _asked,
     c.AgentSteered: _steered,
     c.AgentBegan: _began,

@@ -4,6 +4,7 @@ Events are facts: `evolve` takes every one that `decide` made. Their wire form i
 fields of the event but for `turn_id` and `message_id`, which stand beside it.
 """
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
@@ -387,6 +388,22 @@ def entry(event: Event, *, session_id: str, sequence: int, generation: int, at: 
         message_id=data.pop("message_id", None),
         data=data,
     )
+
+
+def text_entries(texts: Iterable[TurnText], *, after: Entry) -> list[Entry]:
+    """The entries of pieces of text that come right behind one of the same turn."""
+    return [
+        Entry(
+            session_id=after.session_id,
+            sequence=sequence,
+            generation=after.generation,
+            type=TurnText.TYPE,
+            at=after.at,
+            turn_id=after.turn_id,
+            data={"text": text.text},
+        )
+        for sequence, text in enumerate(texts, after.sequence + 1)
+    ]
 
 
 def event(entry: Entry) -> Event:

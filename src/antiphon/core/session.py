@@ -33,8 +33,9 @@ class Usage(Value, frozen=True, kw_only=True, omit_defaults=False):
     @property
     def sound(self) -> bool:
         """Whether these are numbers that can be kept: an agent may say anything, and its turn must end all the same."""
-        counts = (self.input_tokens, self.output_tokens)
-        return all(type(count) is int and count >= 0 for count in counts) and 0 <= self.cost_usd < math.inf
+        read, written = self.input_tokens, self.output_tokens
+        whole = type(read) is int and type(written) is int
+        return whole and read >= 0 and written >= 0 and 0 <= self.cost_usd < math.inf
 
 
 class Problem(Value, frozen=True, kw_only=True):

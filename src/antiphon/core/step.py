@@ -1,5 +1,7 @@
 """One step of a session: commands decided one after another, their events folded in, to be written in one commit."""
 
+from typing import cast
+
 from msgspec.structs import replace
 
 from antiphon.core import commands as c
@@ -21,6 +23,7 @@ class Step:
         entries: The journal's new entries, numbered on from `before`.
         records: The records that they made or changed, whole, by id.
         events: The new events themselves, in order.
+        notable: Those of them that are more than a piece of text.
     """
 
     def __init__(self, session: Session | None, given: Given, *, session_id: str) -> None:
@@ -29,10 +32,9 @@ class Step:
         self.entries: list[e.Entry] = []
         self.records: dict[str, Record] = {}
         self.events: list[e.Event] = []
+        self.notable: list[e.Event] = []
         self._given = given
         self._session_id = session_id
-        self._spoken: e.Entry | None = None
-        """The entry of the piece of text that was taken last, if that was the last that was taken at all."""
 
     @property
     def now(self) -> int:
@@ -44,32 +46,23 @@ class Step:
 
         An idempotency key that was spent earlier in this step counts as spent: the caller need only look in the store.
         """
-        if type(command) is c.AgentSaid and type(command.said) is e.TurnText:
-            return self._take_text(command, command.said)
-        self._spoken = None
-        return self._take(command)
-
-    def _take(self, command: c.Command) -> Taken:
         decision = decide(self.session, self._reattached(command), self._given)
-        if type(decision) is tuple:
-            for event in decision:
-                self._tell(event)
+        if type(decision) is tuple and decision:
+            if type(command) is c.AgentSpoke:
+                self._tell_run(cast("tuple[e.TurnText, ...]", decision))
+            else:
+                for event in decision:
+                    self._tell(event)
         return decision
 
-    def _take_text(self, command: c.AgentSaid, said: e.TurnText) -> Taken:
-        """Most of what is ever taken: a piece of text, and mostly right after another one of the same turn.
-
-        What was decided for that one holds for this one, since nothing but the sequence has changed in between.
-        """
-        spoken, session = self._spoken, self.session
-        if spoken is None or session is None or not (spoken.turn_id == said.turn_id == command.turn_id):
-            taken = self._take(command)
-            self._spoken = self.entries[-1] if taken and type(taken) is tuple else None
-            return taken
-        event = e.journaled(said)
-        self.session = replace(session, sequence=session.sequence + 1)
-        self._keep(event, generation=spoken.generation)
-        return (event,)
+    def _tell_run(self, texts: tuple[e.TurnText, ...]) -> None:
+        """Fold in pieces of one turn's text: what the first one changes, the others leave at that."""
+        self._tell(texts[0])
+        first = self.entries[-1]
+        others = [text if text.text.isascii() else e.journaled(text) for text in texts[1:]]
+        self.events += others
+        self.entries += e.text_entries(others, after=first)
+        self.session = replace(_there(self.session), sequence=self.entries[-1].sequence)
 
     def seal(self) -> None:
         """End the step: a change of status since its beginning is told as its last event. Nothing is taken after."""
@@ -82,7 +75,7 @@ class Step:
     def _reattached(self, command: c.Command) -> c.Command:
         if not isinstance(command, c.SendMessage) or command.prior or command.idempotency_key is None:
             return command
-        for event in self.events:
+        for event in self.notable:
             if isinstance(event, e.MessageAccepted) and event.idempotency_key == command.idempotency_key:
                 return replace(command, prior=(event.message_id, event.digest))
         return command
@@ -91,24 +84,26 @@ class Step:
         event = e.journaled(decided)
         own = _generation(self.session, event)
         change = evolve(self.session, event, at=self._given.now, session_id=self._session_id)
-        self.session = change.session
+        session = self.session = change.session
         for record in change.records:
             self.records[record.id] = record
-        self._keep(event, generation=own or self.session.generation)
-
-    def _keep(self, event: e.Event, *, generation: int) -> None:
-        """Enter an event that the session has just taken in."""
-        assert self.session is not None, "an event leaves a session"
         self.events.append(event)
+        if type(event) is not e.TurnText:
+            self.notable.append(event)
         self.entries.append(
             e.entry(
                 event,
                 session_id=self._session_id,
-                sequence=self.session.sequence,
-                generation=generation,
+                sequence=session.sequence,
+                generation=own or session.generation,
                 at=self._given.now,
             )
         )
+
+
+def _there(session: Session | None) -> Session:
+    assert session is not None, "an event leaves a session"
+    return session
 
 
 def _generation(session: Session | None, event: e.Event) -> int | None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
@@ -34,6 +33,7 @@ from antiphon.host.commits import (
 from antiphon.host.context import Context
 from antiphon.host.desk import SessionDesk
 from antiphon.host.driver import Driver
+from antiphon.host.mailbox import Mailbox
 from antiphon.host.ownership import Ownership, of_an_owner
 from antiphon.host.tasks import Tasks
 from antiphon.host.views import Receipt, receipt
@@ -42,10 +42,8 @@ from antiphon.ports.store import Fenced, NewText, SequenceMoved, StoreDamaged
 
 log = logging.getLogger("antiphon.host")
 
-BATCH_MAX = 256
 CLOSE_TIMEOUT_S = 10.0
-UNREAD_MAX = 512
-"""How much of what an agent said may lie undecided before its reader waits."""
+PAGE = 256
 PAUSE_MAX_S = 2.0
 OWNER_S = 0.05
 """So long an owner has to go on with what a guest wrote, before the guest asks whether there is one."""
@@ -70,10 +68,7 @@ class SessionActor:
         self.session: Session | None = None
         self.touched_at = self.heard_at = context.clock.monotonic()
         self._context = context
-        self._mailbox: deque[Pending] = deque()
-        self._arrived = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
+        self._mailbox = Mailbox()
         self._watchers: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self._tasks = Tasks(f"actor:{session_id}")
         self._alarm = Alarm(context.clock, self._tasks, self.wake)
@@ -114,15 +109,19 @@ class SessionActor:
 
     async def room(self) -> None:
         """Wait while too much of what the agent said lies undecided."""
-        await self._room.wait()
+        await self._mailbox.room()
 
     def tell(self, command: c.Command) -> None:
         """Take what became of the agent, or what the host knows: of that there is never much."""
         self._put(Pending(command))
 
+    def speak(self, turn_id: str, text: str) -> bool:
+        """Take a piece of text that the agent said; whether there is room for more."""
+        return self._closed or self._mailbox.speak(turn_id, text)
+
     def wake(self) -> None:
         """Look again whether a turn can start, whatever has changed."""
-        self._arrived.set()
+        self._mailbox.arrived.set()
 
     def written(self, message_id: str) -> NewText | None:
         """What a person wrote, where it is at hand: of messages that came here since and have not ended."""
@@ -205,7 +204,7 @@ class SessionActor:
     @property
     def crowded(self) -> bool:
         """Whether so much lies undecided that more is better told later."""
-        return not self._room.is_set()
+        return self._mailbox.crowded
 
     @property
     def agent_away(self) -> bool:
@@ -234,7 +233,7 @@ class SessionActor:
     @property
     def asleep(self) -> bool:
         """Whether this actor could be forgotten: it holds nothing that the store does not."""
-        busy = self._watchers or self._wants_agent or self._alarm.at or self._arrived.is_set()
+        busy = self._watchers or self._wants_agent or self._alarm.at or self._mailbox.arrived.is_set()
         return self.at_rest and self._driver.away and not busy
 
     @property
@@ -302,30 +301,19 @@ class SessionActor:
         if self._closed:
             fail(pending, going_down())
             return
-        self._mailbox.append(pending)
-        if len(self._mailbox) >= UNREAD_MAX:
-            self._room.clear()
-        self._arrived.set()
-
-    def _measure(self) -> None:
-        """Let agents talk on, or wait, by how much lies undecided."""
-        if len(self._mailbox) < UNREAD_MAX:
-            self._room.set()
-        else:
-            self._room.clear()
+        self._mailbox.put(pending)
 
     async def _run(self) -> None:
         while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            batch = [self._mailbox.popleft() for _ in range(min(BATCH_MAX, len(self._mailbox)))]
+            await self._mailbox.arrived.wait()
+            self._mailbox.arrived.clear()
+            batch = self._mailbox.take()
             if batch:
                 self.touched_at = self._context.clock.monotonic()
             if any(pending.answer is None for pending in batch):
                 self.heard_at = self.touched_at
-            self._measure()
             if self._mailbox:
-                self._arrived.set()
+                self.wake()
             self._busy, self._taken_up = True, batch
             try:
                 await self._carry_out(batch)
@@ -479,8 +467,7 @@ class SessionActor:
         )
         for pending in (*batch, *self._mailbox):
             fail(pending, error)
-        self._mailbox = deque(pending for pending in self._mailbox if pending.answer is None)
-        self._measure()
+        self._mailbox.keep_agents()
         return [pending for pending in batch if pending.answer is None]
 
     def _conflict(self, attempts: int) -> errors.Conflict:
@@ -516,7 +503,7 @@ class SessionActor:
         if before is None or after is None or not self._context.neighbours:
             return found
         while (last := found[-1].sequence if found else before.sequence) < after.sequence:
-            page = await self._context.store.entries(self.session_id, after=last, limit=BATCH_MAX)
+            page = await self._context.store.entries(self.session_id, after=last, limit=PAGE)
             if not page:
                 break
             found += [entry for entry in page if entry.sequence <= after.sequence]
@@ -550,7 +537,7 @@ class SessionActor:
         self._dismissed.append(self._tasks.start(self._driver.close(patience_s=0), "dismiss"))
         self._desk = SessionDesk(self)
         self._driver = Driver(self.session_id, self._desk, self._context)
-        self._mailbox = deque(of_clients(self._mailbox))
+        self._mailbox.keep_clients()
 
     async def _left_to_others(self) -> bool:
         """Give the session up where another host should have it, once nothing of it runs here; whether it was."""
@@ -575,7 +562,7 @@ class SessionActor:
             self._look_back(step, given)
         for pending in batch:
             command = pending.command
-            if type(command) is c.AgentSaid:  # most of all commands; none of them lets a turn start
+            if type(command) is c.AgentSpoke or type(command) is c.AgentSaid:  # most of all; none lets a turn start
                 taken.append(step.take(command))
                 continue
             if isinstance(command, c.SendMessage) and command.idempotency_key:
@@ -665,7 +652,7 @@ class SessionActor:
         if self.owns and not self._ownership.settled:
             self.wake()  # it was claimed anew meanwhile: what is left of before comes first
         elif self.owns:
-            self._driver.look(self.session, step.events)
+            self._driver.look(self.session, step.notable)
             if self._wants_agent and self.session is not None:
                 self._open_agent(self.session)
         else:

@@ -48,9 +48,9 @@ class AtHand:
     def remember(self, step: Step, *, owned: bool) -> None:
         """Keep the running turn's text at hand, and hand the receipts of ended messages to those who wait."""
         for event in step.events:
-            if isinstance(event, e.TurnText):
-                if event.turn_id in self._texts:
-                    self._texts[event.turn_id].append(event.text)
+            if type(event) is e.TurnText:  # most of all
+                if (pieces := self._texts.get(event.turn_id)) is not None:
+                    pieces.append(event.text)
             elif isinstance(event, e.TurnStarted):
                 self._texts[event.turn_id] = []
             elif isinstance(event, e.MessageEdited | e.MessageEnded):

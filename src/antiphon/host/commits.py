@@ -51,7 +51,7 @@ def commit_of(made: Made) -> Commit:
     """What is written for a batch."""
     step = made.step
     assert step.session is not None, "a step with entries has a session"
-    records = tuple(step.records.values())
+    records = step.records.values()
     return Commit(
         session=step.session,
         expected=step.before.sequence if step.before else 0,
@@ -59,7 +59,7 @@ def commit_of(made: Made) -> Commit:
         messages=tuple(record for record in records if isinstance(record, Message)),
         turns=tuple(record for record in records if isinstance(record, Turn)),
         permissions=tuple(record for record in records if isinstance(record, Permission)),
-        texts=new_texts(step.events),
+        texts=new_texts(step.notable),
         fence=made.fence,
     )
 

@@ -26,6 +26,10 @@ class Actor(Protocol):
         """Take what an agent said, or what became of it."""
         ...
 
+    def speak(self, turn_id: str, text: str) -> bool:
+        """Take a piece of text that an agent said; whether there is room for more."""
+        ...
+
     def written(self, message_id: str) -> NewText | None:
         """What a person wrote, where it is at hand."""
         ...
@@ -47,6 +51,14 @@ class SessionDesk(Desk):
         if self._actor.crowded:
             await self._actor.room()
         self.tell(command)
+
+    def speak(self, turn_id: str, text: str) -> bool:
+        """See `Desk.speak`."""
+        return self.cut or self._actor.speak(turn_id, text)
+
+    async def room(self) -> None:
+        """See `Desk.room`."""
+        await self._actor.room()
 
     def tell(self, command: c.Command) -> None:
         """See `Desk.tell`."""

@@ -21,7 +21,7 @@ from antiphon.core.session import Message, Problem, Running, Session
 from antiphon.host.attachments import file_part
 from antiphon.host.context import Context
 from antiphon.host.policy import output_limit, own_environment, policy_of
-from antiphon.host.saying import PIECE_MAX, event_of, listening, pieces, text_said
+from antiphon.host.saying import PIECE_MAX, event_of, listening, pieces
 from antiphon.host.shortening import shortened
 from antiphon.host.tasks import Tasks
 from antiphon.ports import agent as port
@@ -41,6 +41,14 @@ class Desk(Protocol):
 
     async def report(self, command: c.Command) -> None:
         """Take what the agent said; waits while too much lies unread."""
+        ...
+
+    def speak(self, turn_id: str, text: str) -> bool:
+        """Take a piece of text that the agent said; False when no more should be told before there is `room`."""
+        ...
+
+    async def room(self) -> None:
+        """Wait while too much lies unread."""
         ...
 
     def tell(self, command: c.Command) -> None:
@@ -367,7 +375,8 @@ class Driver:
                 async for said in everything:
                     if type(said) is port.Text and _is_piece(opened, said.text):  # most of all that is said
                         opened.output += len(said.text)
-                        await self._desk.report(text_said(said.turn_id, said.text))
+                        if not self._desk.speak(said.turn_id, said.text):
+                            await self._desk.room()
                     elif isinstance(said, port.Exited):
                         exited = said
                         break
@@ -415,9 +424,8 @@ class Driver:
         if self._says_too_much(opened, said):
             return
         match said:
-            case port.Text(turn_id=turn_id, text=text):
-                for piece in pieces(text):
-                    await report(text_said(turn_id, piece))
+            case port.Text():
+                await self._spoke(said)
             case port.Asked():
                 await self._asked(opened, said)
             case port.Steered():
@@ -435,6 +443,11 @@ class Driver:
             case _:
                 if event := event_of(said):
                     await report(c.AgentSaid(turn_id=event.turn_id, said=event))
+
+    async def _spoke(self, said: port.Text) -> None:
+        for piece in pieces(said.text):
+            if not self._desk.speak(said.turn_id, piece):
+                await self._desk.room()
 
     def _says_too_much(self, opened: _Open, said: port.Said) -> bool:
         """Whether the turn has said more than it may; then it fails, and what more it says goes unheard."""

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
-from antiphon.core import commands as c
 from antiphon.core import events as e
 from antiphon.ports import agent as port
 
@@ -20,11 +19,6 @@ async def listening(agent: port.RunningAgent) -> AsyncGenerator[AsyncIterator[po
     finally:
         if isinstance(everything, AsyncGenerator):
             await everything.aclose()
-
-
-def text_said(turn_id: str, text: str) -> c.AgentSaid:
-    """The command for a piece of text."""
-    return c.AgentSaid(turn_id=turn_id, said=e.TurnText(turn_id=turn_id, text=text))
 
 
 def pieces(text: str) -> Sequence[str]:

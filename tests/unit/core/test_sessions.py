@@ -35,6 +35,7 @@ COMMANDS: tuple[c.Command, ...] = (
     c.AgentCanResume(run_id="run_1", resume_token="t"),
     c.AgentUnavailable(turn_id="turn_1", detail="x"),
     c.AgentSaid(turn_id="turn_1", said=e.TurnText(turn_id="turn_1", text="late")),
+    c.AgentSpoke(turn_id="turn_1", texts=("late",)),
     c.AgentAsked(permission_id="perm_1", turn_id="turn_1", question="?"),
     c.AgentSteered(turn_id="turn_1", message_id="msg_1", taken=True),
     c.AgentBegan(turn_id="turn_1"),
