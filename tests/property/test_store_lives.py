@@ -128,9 +128,8 @@ async def holds(store: Store, life: Written) -> None:
         assert keyed is not None
         assert (keyed.message_id, keyed.digest) == (message_id, digest)
     for id, text in life.journal.replies.items():
-        turn = await store.turn(id)
-        assert turn is not None
-        assert (await store.reply(turn) or "") == text
+        assert await store.turn(id) is not None
+        assert (await store.reply(id) or "") == text
 
 
 async def stored(store: Store, id: str, kind: type[Record]) -> Record | None:

@@ -105,10 +105,6 @@ class Message(Value, frozen=True, kw_only=True):
             limits.append((self.accepted_at, self.deadline.waiting_ms))
         return min((since + limit for since, limit in limits if limit is not None), default=None)
 
-    def part_of(self, turn: "Turn") -> "Turn":
-        """Its turn, as far as it was there: whose reply is this message's."""
-        return msgspec.structs.replace(turn, last_sequence=self.left_at) if self.left_at else turn
-
 
 class Turn(Value, frozen=True, kw_only=True):
     """One run of the agent. Its reply is the `turn.text` events between its first and its last sequence, joined."""

@@ -73,16 +73,16 @@ class AtHand:
             running = step.session.running if step.session else None
             pieces, turn = None, turn or (running.turn if running else None)
         if pieces is None and isinstance(turn, Turn) and not deleted:
-            self._tasks.start(self._read_and_hand_over(message, turn), "hand_over")
+            self._tasks.start(self._read_and_hand_over(message, turn.id), "hand_over")
             return
         last = receipt(message, reply="".join(pieces or ()) or None, position=None, waiting_for=None)
         self._context.fanout.ended(last)
         if deleted:
             self._context.fanout.bid_farewell(last)
 
-    async def _read_and_hand_over(self, message: Message, turn: Turn) -> None:
+    async def _read_and_hand_over(self, message: Message, turn_id: str) -> None:
         try:
-            reply = await self._context.store.reply(message.part_of(turn))
+            reply = await self._context.store.reply(turn_id, until=message.left_at)
         except errors.StoreUnavailable:
             self._context.fanout.unread(message.id)
         else:

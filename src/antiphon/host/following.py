@@ -98,7 +98,7 @@ class Following(Reading):
         here: dict[str, Any] = {"session_id": session.id, "generation": session.generation, "at": at}
         turn: dict[str, Any] | None = None
         if running:
-            text = await self.context.store.reply(running.turn)
+            text = await self.context.store.reply(running.turn.id)
             turn = {"id": running.turn.id, "message_ids": running.turn.message_ids, "text": text or ""}
         snapshot = {
             "session": msgspec.to_builtins(self.shown(session)),

@@ -101,8 +101,8 @@ class Reading:
     async def _receipt(self, message: Message) -> Receipt:
         if message.state == "queued":
             return await self._queued(message)
-        turn = await self.context.store.turn(message.turn_id) if message.turn_id else None
-        reply = await self.context.store.reply(message.part_of(turn)) if turn else None
+        turn_id, until = message.turn_id, message.left_at
+        reply = await self.context.store.reply(turn_id, until=until) if turn_id else None
         if message.turn_id and reply is None and await self.context.store.message(message.id) is None:
             raise NotFound("message", message.id)  # its session was deleted while this was read
         return receipt(message, reply=reply, position=None, waiting_for=None)
@@ -155,13 +155,13 @@ class Reading:
         session_id = (await self.load(ref)).id
         with _cursors():
             found = await self.context.store.turns(session_id, generation=None, cursor=cursor, limit=limit)
-        items = [turn_view(turn, reply=await self.context.store.reply(turn)) for turn in found.items]
+        items = [turn_view(turn, reply=await self.context.store.reply(turn.id)) for turn in found.items]
         return Page(items=tuple(items), next_cursor=found.next_cursor)
 
     async def turn(self, turn_id: str) -> TurnView:
         """See `Service.turn`."""
         turn = await self._turn(turn_id)
-        return turn_view(turn, reply=await self.context.store.reply(turn))
+        return turn_view(turn, reply=await self.context.store.reply(turn.id))
 
     async def _turn(self, turn_id: str) -> Turn:
         turn = await self.context.store.turn(turn_id)
@@ -198,7 +198,7 @@ class Reading:
             state=message.state,
             at=rfc3339(message.accepted_at),
         )
-        reply = await self.context.store.reply(turn) if turn and not answered_later else None
+        reply = await self.context.store.reply(turn.id) if turn and not answered_later else None
         if turn is None or reply is None:
             return [said]
         answer = TranscriptItem(

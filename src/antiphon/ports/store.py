@@ -234,8 +234,13 @@ class Store(Protocol):
         """A session's turns (`Turn`), oldest first; of one generation, or of all."""
         ...
 
-    async def reply(self, turn: Turn) -> str | None:
-        """The joined `turn.text` of a turn, also while it runs; None when it has said nothing."""
+    async def reply(self, turn_id: str, *, until: int | None = None) -> str | None:
+        """The joined `turn.text` of a turn, also while it runs; None when it has said nothing, or there is none.
+
+        Args:
+            turn_id: The turn.
+            until: The last sequence that counts; None for all of it.
+        """
         ...
 
     async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:

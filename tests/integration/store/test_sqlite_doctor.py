@@ -95,9 +95,8 @@ async def test_what_the_journal_can_tell_is_found_and_mended(tmp_path: Path, sql
     assert await store.load("ses_a") == sessions["ses_a"]
     kept = await store.messages(["msg_a1", "msg_a2"])
     assert [one.text for one in kept] == ["first", "edited"]
-    turn = await store.turn("turn_a1")
-    assert turn
-    assert await store.reply(turn) == "answer"
+    assert await store.turn("turn_a1")
+    assert await store.reply("turn_a1") == "answer"
     await store.close()
     copied = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)
     assert copied.execute("SELECT count(*) FROM sessions").fetchall() == [(2,)]

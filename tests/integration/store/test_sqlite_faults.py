@@ -244,7 +244,7 @@ async def test_a_row_that_can_not_be_read_is_trouble_of_its_session_only(
         store.message("msg_bad"),
         store.turn("turn_bad"),
         store.permission("perm_bad"),
-        store.reply(turn_of(bad)),
+        store.reply(turn_of(bad).id),
     ):
         with pytest.raises(StoreDamaged) as raised:
             await read

@@ -117,7 +117,7 @@ async def everything(store: WholeStore) -> dict[str, Any]:
         found["exports"][id] = await exported(store, session)
         turns = await pages(lambda cursor, ref=id: store.turns(ref, generation=None, cursor=cursor, limit=2))
         found["turns"][id] = turns
-        found["replies"][id] = [await store.reply(turn) for turn in turns]
+        found["replies"][id] = [await store.reply(turn.id) for turn in turns]
         found["lines"][id] = await pages(
             lambda cursor, ref=id: store.transcript(ref, generation=1, cursor=cursor, limit=2)
         )

@@ -289,10 +289,11 @@ class MemoryStore:
         asked = [turn for turn in turns if generation is None or turn.generation == generation]
         return _page("turns", asked, lambda turn: (turn.first_sequence, turn.id), cursor, limit)
 
-    async def reply(self, turn: Turn) -> str | None:
-        kept = self._data.living(turn.session_id)
-        entries = kept.entries[turn.first_sequence - 1 : turn.last_sequence] if kept else ()
-        texts = [entry.data["text"] for entry in entries if entry.type == "turn.text" and entry.turn_id == turn.id]
+    async def reply(self, turn_id: str, *, until: int | None = None) -> str | None:
+        turn = await self.turn(turn_id)
+        kept = self._data.living(turn.session_id) if turn else None
+        entries = kept.entries[turn.first_sequence - 1 : until or turn.last_sequence] if kept and turn else ()
+        texts = [entry.data["text"] for entry in entries if entry.type == "turn.text" and entry.turn_id == turn_id]
         return "".join(texts) if texts else None
 
     async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:

@@ -210,16 +210,18 @@ def turn(turn_id: str) -> Command[Turn | None]:
     return rows.read("turn", found[0][0], rows.turn, found[0][1]) if found else None
 
 
-def reply(turn: Turn) -> Command[str | None]:
-    last = NO_END if turn.last_sequence is None else turn.last_sequence
-    found = yield (
-        (
-            f"SELECT data FROM entries WHERE session = {_NUMBER} AND sequence BETWEEN $2 AND $3"
-            " AND type = 'turn.text' AND turn_id = $4 ORDER BY sequence"
-        ),
-        (turn.session_id, turn.first_sequence, last, turn.id),
-    )
-    texts = [rows.read("event", turn.session_id, rows.text_of, data) for (data,) in found]
+_REPLY = f"""
+SELECT s.id, e.data FROM turns t JOIN sessions s ON s.number = t.session JOIN entries e ON e.session = t.session
+    AND e.sequence BETWEEN t.first_sequence AND coalesce($2, (
+        SELECT min(next.first_sequence) - 1 FROM turns next
+        WHERE next.session = t.session AND next.first_sequence > t.first_sequence), {NO_END})
+WHERE t.id = $1 AND s.deleted_at IS NULL AND e.type = 'turn.text' AND e.turn_id = t.id ORDER BY e.sequence"""
+"""A turn has said nothing once the next one has begun: so it need not be read how far it goes."""
+
+
+def reply(turn_id: str, until: int | None) -> Command[str | None]:
+    found = yield _REPLY, (turn_id, until)
+    texts = [rows.read("event", session_id, rows.text_of, data) for session_id, data in found]
     return "".join(texts) if texts else None
 
 

@@ -180,8 +180,8 @@ class SqliteStore:
         asked = partial(reads.turns, session_id, generation=generation, cursor=cursor, limit=limit, damage=self._damage)
         return await self._read(asked)
 
-    async def reply(self, turn: Turn) -> str | None:
-        return await self._read(partial(reads.reply, turn))
+    async def reply(self, turn_id: str, *, until: int | None = None) -> str | None:
+        return await self._read(partial(reads.reply, turn_id, until))
 
     async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:
         damage = self._damage

@@ -293,8 +293,8 @@ class ShakyStore:
     async def turns(self, session_id: str, *, generation: int | None, cursor: str | None, limit: int) -> Listed:
         return await self.reach(self._memory.turns, session_id, generation=generation, cursor=cursor, limit=limit)
 
-    async def reply(self, turn: Turn) -> str | None:
-        return await self.reach(self._memory.reply, turn)
+    async def reply(self, turn_id: str, *, until: int | None = None) -> str | None:
+        return await self.reach(self._memory.reply, turn_id, until=until)
 
     async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:
         return await self.reach(self._memory.transcript, session_id, generation=generation, cursor=cursor, limit=limit)

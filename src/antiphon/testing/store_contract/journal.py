@@ -45,9 +45,11 @@ class JournalContract(Suite):
         await self.wrote(store, draft.create())
         first = draft.turn("turn_1")
         await self.wrote(store, draft.start(first))
-        assert await store.reply(first) is None
+        assert await store.reply("turn_1") is None
         await self.wrote(store, draft.say(first, "Hel", "lo"))
-        assert await store.reply(first) == "Hello"
+        assert await store.reply("turn_1") == "Hello"
+        assert await store.reply("turn_1", until=draft.session.sequence - 1) == "Hel"
+        assert await store.reply("turn_of_nobody") is None
         await self.wrote(store, draft.end(first))
         second = draft.turn("turn_2")
         await self.wrote(store, draft.start(second), draft.say(second, "other"), draft.end(second))
@@ -55,7 +57,7 @@ class JournalContract(Suite):
             turn = await store.turn(turn_id)
             assert turn is not None
             assert turn.state == "completed"
-            assert await store.reply(turn) == text
+            assert await store.reply(turn_id) == text
 
     async def test_the_feed_holds_every_entry_once_in_an_order_that_stays(self, store: Store) -> None:
         start = await store.feed_end()
