@@ -488,8 +488,7 @@ class SessionActor:
             return False
         held = self.owns
         await self._ownership.seek()
-        session = await self._context.store.load(self.session_id)
-        news = await self._news(self.session, session) if held else []
+        session, news = await self._look(self.session if held and self._context.neighbours else None)
         self.session, self._lost = session, False
         self._loaded = session is None or session.sequence >= self._moved_to  # it may have moved while it was read
         self._at_hand.read_up(news)
@@ -497,17 +496,19 @@ class SessionActor:
             await self._take_in(news, doubtful.step.entries if doubtful else [])
         return True
 
-    async def _news(self, before: Session | None, after: Session | None) -> list[Entry]:
-        """What was written between two looks at the session, where others may have written."""
+    async def _look(self, before: Session | None) -> tuple[Session | None, list[Entry]]:
+        """The session as it is now, and what was written since it was as `before`."""
+        store = self._context.store
+        if before is None:
+            return await store.load(self.session_id), []
+        first = store.entries(self.session_id, after=before.sequence, limit=PAGE)
+        after, page = await asyncio.gather(store.load(self.session_id), first)
         found = list[Entry]()
-        if before is None or after is None or not self._context.neighbours:
-            return found
-        while (last := found[-1].sequence if found else before.sequence) < after.sequence:
-            page = await self._context.store.entries(self.session_id, after=last, limit=PAGE)
-            if not page:
-                break
+        while after and page:
             found += [entry for entry in page if entry.sequence <= after.sequence]
-        return found
+            last = found[-1].sequence if found else before.sequence
+            page = await store.entries(self.session_id, after=last, limit=PAGE) if last < after.sequence else ()
+        return after, found
 
     async def _take_in(self, found: list[Entry], own: list[Entry]) -> None:
         """Others may have written: an owner learns from it what to do, or that it is none any more.

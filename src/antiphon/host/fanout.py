@@ -94,7 +94,7 @@ class Fanout:
         self._topics: dict[str, Topic] = {}
         self._waiters: dict[str, dict[asyncio.Future[Receipt], None]] = {}
         self._feeders: dict[asyncio.Event, deque[Entry]] = {}
-        self._movers: dict[str, dict[asyncio.Event, None]] = {}
+        self._movers: dict[str, dict[asyncio.Event, str | None]] = {}
         self._farewells: OrderedDict[str, Receipt] = OrderedDict()
         self._closed = False
         self.view = Shared[Entry, EventView](lambda entry: event_view(entry, store.epoch), keeps=_is_small)
@@ -124,10 +124,17 @@ class Fanout:
                 farewells.append(entries[-1])
             waker.set()
 
-    def moved(self, session_id: str, sequence: int = 0) -> None:
-        """Tell that others wrote to the session: whoever follows it, or waits for it, reads on from the store."""
-        for waker in self._movers.get(session_id, ()):
-            waker.set()
+    def moved(self, session_id: str, sequence: int = 0, ended: frozenset[str] | None = None) -> None:
+        """Tell that others wrote to the session: whoever follows it, or waits for it, reads on from the store.
+
+        Args:
+            session_id: The session.
+            sequence: How far it has come at the least.
+            ended: The messages that ended; None when any may have.
+        """
+        for waker, message_id in self._movers.get(session_id, {}).items():
+            if ended is None or message_id is None or message_id in ended:
+                waker.set()
         if topic := self._topics.get(session_id):
             topic.forget(sequence)
             for waker in topic.wakers:
@@ -167,11 +174,14 @@ class Fanout:
                 del self._waiters[message_id]
 
     @contextmanager
-    def moves(self, session_id: str) -> Generator[asyncio.Event]:
-        """An event that is set whenever others have written to the session, or a turn of it has ended here."""
+    def moves(self, session_id: str, message_id: str | None = None) -> Generator[asyncio.Event]:
+        """An event that is set whenever others have written to the session, or a turn of it has ended here.
+
+        With a message only when that may have ended.
+        """
         waker = asyncio.Event()
         wakers = self._movers.setdefault(session_id, {})
-        wakers[waker] = None
+        wakers[waker] = message_id
         try:
             yield waker
         finally:

@@ -77,7 +77,7 @@ class Together(Following):
 
     def moved(self, notice: Notice) -> None:
         """Another host wrote to a session: whoever follows it, waits for it or owns it here learns of that."""
-        self.context.fanout.moved(notice.session_id, notice.sequence)
+        self.context.fanout.moved(notice.session_id, notice.sequence, notice.ended)
         if actor := self._actors.get(notice.session_id):
             actor.moved(notice.sequence)
 
@@ -100,7 +100,7 @@ class Together(Following):
             if (session_id := self._homes.get(message_id)) is None:
                 known = await self.receipt(message_id)
                 session_id = known.session_id
-            with fanout.moves(session_id) as moved:
+            with fanout.moves(session_id, message_id) as moved:
                 ended.add_done_callback(lambda _: moved.set())
                 while not ended.done():
                     moved.clear()

@@ -119,6 +119,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     session_id: str
     sequence: int
+    ended: frozenset[str] | None = None
+    """The messages that came to their end, since the notice before; None where that isn't known."""
 
 
 class Store(Protocol):

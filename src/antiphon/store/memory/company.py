@@ -1,6 +1,5 @@
 """Those who share the data in memory: who is connected, and who holds which session."""
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -8,25 +7,7 @@ from antiphon.ports.clock import Clock
 from antiphon.ports.peers import GRACE_S, LEASE_S, Bulletin
 from antiphon.ports.store import Notice
 from antiphon.store.memory.data import Data
-
-
-class Inbox:
-    """What one reader of notices has not been told yet."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, int] = {}
-        self.ready = asyncio.Event()
-
-    def put(self, session_id: str, sequence: int) -> None:
-        """Something happened to a session."""
-        self._waiting[session_id] = max(sequence, self._waiting.get(session_id, 0))
-        self.ready.set()
-
-    def take(self) -> list[Notice]:
-        """What waits, each session once."""
-        waiting, self._waiting = self._waiting, {}
-        self.ready.clear()
-        return [Notice(session_id=session_id, sequence=sequence) for session_id, sequence in waiting.items()]
+from antiphon.store.notices import Waiting
 
 
 class Claim(NamedTuple):
@@ -53,7 +34,7 @@ class Seat:
         self.lost = False
         self.silent = False
         self.steady_since: float | None = None
-        self.inboxes: set[Inbox] = set()
+        self.inboxes: set[Waiting] = set()
 
 
 @dataclass
@@ -161,11 +142,11 @@ class Company:
             if known.seat is seat and not known.left:
                 known.gone = None
 
-    def tell(self, teller: Seat, session_id: str, sequence: int) -> None:
+    def tell(self, teller: Seat, notice: Notice) -> None:
         """Have all others hear of a commit."""
         for seat in self.seats:
             for inbox in seat.inboxes if seat is not teller else ():
-                inbox.put(session_id, sequence)
+                inbox.put(notice)
 
     # Hosts
 

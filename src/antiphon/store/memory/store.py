@@ -22,9 +22,10 @@ from antiphon.ports.store import (
     StoredMessage,
 )
 from antiphon.store.cursors import Walk, cursor, place
-from antiphon.store.memory.company import Company, Inbox
+from antiphon.store.memory.company import Company
 from antiphon.store.memory.data import Data, Kept
 from antiphon.store.memory.peers import MemoryPeers
+from antiphon.store.notices import Waiting, notice_of
 from antiphon.store.steps import forgets_before, require_whole, spent_at
 from antiphon.store.telling import tellings
 
@@ -114,7 +115,7 @@ class MemoryStore:
         if not kept.living and commit.session.key is not None:
             self._data.keys.pop(commit.session.key, None)
         self.outbox.tell(tellings(commit))
-        self._company.tell(self._seat, commit.session.id, commit.session.sequence)
+        self._company.tell(self._seat, notice_of(commit))
 
     def _create(self, commit: Commit, kept: Kept | None) -> Kept:
         session = commit.session
@@ -323,7 +324,7 @@ class MemoryStore:
 
     async def notices(self) -> AsyncIterator[Notice]:
         """What others commit to the same data."""
-        inbox = Inbox()
+        inbox = Waiting()
         self._seat.inboxes.add(inbox)
         try:
             while not self._closed.is_set():

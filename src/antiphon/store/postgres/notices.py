@@ -8,9 +8,15 @@ import msgspec
 
 from antiphon.core.errors import StoreUnavailable
 from antiphon.ports.store import Notice
+from antiphon.store.notices import Waiting
+
+Told = tuple[int, list[str] | None]
+"""How far a session has come, and which of its messages have ended, if that is known."""
 
 PAYLOAD_BYTES = 7000
 """PostgreSQL takes less than 8000 (https://www.postgresql.org/docs/current/sql-notify.html)."""
+NAMED_MAX = 50
+"""A notification names so many messages of a session that ended, or none."""
 REMEMBERED = 10_000
 NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)"
 """Tells the channel `$1` at once. A notification is a transaction of its own, whose commit would wait for the disk, and
@@ -27,63 +33,48 @@ class Outbox:
     def __init__(self, origin: str, send: Callable[[str], Awaitable[None]]) -> None:
         self._origin = origin
         self._send = send
-        self._waiting: dict[str, int] = {}
-        self._ready = asyncio.Event()
+        self._waiting = Waiting()
 
-    def put(self, session_id: str, sequence: int) -> None:
-        """Have it told that the session's journal has reached `sequence`."""
-        self._waiting[session_id] = max(sequence, self._waiting.get(session_id, 0))
-        self._ready.set()
+    def put(self, notice: Notice) -> None:
+        """Have others told of a commit."""
+        self._waiting.put(notice)
 
     async def deliver(self) -> None:
         """Tell what waits, for ever. What can't be told is dropped: whoever listens reads the feed too."""
         while True:
-            await self._ready.wait()
-            self._ready.clear()
-            waiting, self._waiting = self._waiting, {}
-            for payload in self._payloads(waiting):
+            await self._waiting.ready.wait()
+            for payload in self._payloads(self._waiting.take()):
                 await self._send(payload)
 
-    def _payloads(self, waiting: dict[str, int]) -> list[str]:
+    def _payloads(self, notices: list[Notice]) -> list[str]:
         payloads: list[str] = []
-        part: dict[str, int] = {}
+        part: dict[str, Told] = {}
         size = 0
-        for session_id, sequence in waiting.items():
-            part[session_id] = sequence
-            size += len(session_id) + 30
-            if size > PAYLOAD_BYTES - 400:
+        for notice in notices:
+            ended = sorted(notice.ended) if notice.ended is not None and len(notice.ended) <= NAMED_MAX else None
+            part[notice.session_id] = notice.sequence, ended
+            size += len(notice.session_id) + 40 + sum(len(id) + 3 for id in ended or ())
+            if size > PAYLOAD_BYTES - 400 - NAMED_MAX * 50:
                 payloads.append(self._payload(part))
                 part, size = {}, 0
         return [*payloads, self._payload(part)] if part else payloads
 
-    def _payload(self, part: dict[str, int]) -> str:
+    def _payload(self, part: dict[str, Told]) -> str:
         return msgspec.json.encode((self._origin, part)).decode()
 
 
-class Inbox:
+class Inbox(Waiting):
     """What one reader of notices has not been told yet."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.missed = True
         """Some notifications may have been missed: the feed tells."""
-        self._waiting: dict[str, int] = {}
-        self.ready = asyncio.Event()
-
-    def put(self, session_id: str, sequence: int) -> None:
-        """Something happened to a session."""
-        self._waiting[session_id] = max(sequence, self._waiting.get(session_id, 0))
-        self.ready.set()
 
     def miss(self) -> None:
         """The feed must be read."""
         self.missed = True
         self.ready.set()
-
-    def take(self) -> list[Notice]:
-        """What waits, each session once."""
-        waiting, self._waiting = self._waiting, {}
-        self.ready.clear()
-        return [Notice(session_id=session_id, sequence=sequence) for session_id, sequence in waiting.items()]
 
 
 LATE_PAUSES_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -146,12 +137,16 @@ class Known:
         return self._sequences.get(notice.session_id, 0) >= notice.sequence
 
 
-_heard = msgspec.json.Decoder(tuple[str, dict[str, int]]).decode
+_heard = msgspec.json.Decoder(tuple[str, dict[str, Told]]).decode
 
 
-def heard(payload: str) -> tuple[str, dict[str, int]] | None:
-    """Whose notification it is, and what it tells; None for anybody else's on this channel."""
+def heard(payload: str, own: str) -> list[Notice]:
+    """What a notification tells; nothing where it is this store's own, or anybody else's on this channel."""
     try:
-        return _heard(payload)
+        origin, told = _heard(payload)
     except msgspec.MsgspecError:
-        return None
+        return []
+    return [
+        Notice(session_id=session_id, sequence=sequence, ended=None if ended is None else frozenset(ended))
+        for session_id, (sequence, ended) in (told.items() if origin != own else ())
+    ]

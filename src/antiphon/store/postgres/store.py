@@ -16,6 +16,7 @@ from antiphon.host.tasks import Tasks
 from antiphon.ports.clock import Clock
 from antiphon.ports.store import Commit, FeedEntry, Fenced, KeyedMessage, Listed, Notice, SessionQuery, StoredMessage
 from antiphon.store.identity import Identity
+from antiphon.store.notices import notice_of
 from antiphon.store.postgres import own, schema, standing
 from antiphon.store.postgres.driver import (
     CLAIMS_NAME,
@@ -175,7 +176,7 @@ class PostgresStore:
             if not written:
                 raise await run(connection, own.refusal(write))
         self._known.put(write.session_id, write.sequence)
-        self._outbox.put(write.session_id, write.sequence)
+        self._outbox.put(notice_of(commit))
         if write.tellings and written[0][1]:
             self.outbox.stirred.set()
 
@@ -338,16 +339,15 @@ class PostgresStore:
 
     def _tell_here(self, notice: Notice) -> None:
         for inbox in self._inboxes:
-            inbox.put(notice.session_id, notice.sequence)
+            inbox.put(notice)
 
     def _hear(self, payload: str | None) -> None:
-        told = heard(payload) if payload is not None else None
+        told = heard(payload, self._origin) if payload is not None else []
         for inbox in self._inboxes:
             if payload is None:
                 inbox.miss()
-            elif told and told[0] != self._origin:
-                for session_id, sequence in told[1].items():
-                    inbox.put(session_id, sequence)
+            for notice in told:
+                inbox.put(notice)
 
     async def notices(self) -> AsyncIterator[Notice]:
         """What other hosts commit: as notifications tell it, and every `POLL_S` seconds as the feed does."""
@@ -374,7 +374,7 @@ class PostgresStore:
         inbox.missed = False
         for notice in found:
             if not self._known.has(notice):
-                inbox.put(notice.session_id, notice.sequence)
+                inbox.put(notice)
         return end
 
     async def _wait(self, inbox: Inbox) -> None:
