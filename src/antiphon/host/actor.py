@@ -26,8 +26,8 @@ from antiphon.host.commits import (
     ended_by,
     fail,
     going_down,
+    leaves_a_client,
     of_clients,
-    refuses,
     unknown,
 )
 from antiphon.host.context import Context
@@ -443,9 +443,9 @@ class SessionActor:
             return doubtful
         valid = batch if self.owns and self._losses == losses else of_clients(batch)
         made = await self._decide(valid)
-        if fresh or not self._context.neighbours or not refuses(made):
+        if fresh or not self._context.neighbours or not leaves_a_client(made):
             return made
-        self._loaded = False  # others write here too: what it is refused for may be over
+        self._loaded = False  # others write here too: what was missing may be there, what was in the way may be over
         return await self._make(valid, None, losses)
 
     async def _was_written(self, step: Step) -> bool:

@@ -92,9 +92,10 @@ def of_clients(batch: Iterable[Pending]) -> list[Pending]:
     return [pending for pending in batch if pending.answer is not None]
 
 
-def refuses(made: Made) -> bool:
-    """Whether one of the commands is refused."""
-    return any(isinstance(outcome, Refused) for outcome in made.taken)
+def leaves_a_client(made: Made) -> bool:
+    """Whether a client's command changes nothing: it is refused, or there is nothing to do."""
+    told = zip(made.batch, made.taken, strict=True)
+    return any(isinstance(outcome, Refused) or not outcome for pending, outcome in told if pending.answer is not None)
 
 
 def unknown(error: errors.StoreUnavailable) -> errors.StoreUnavailable:

@@ -70,6 +70,19 @@ async def test_a_door_that_hears_nothing_still_decides_by_what_is_stored(town: T
     assert (await alpha.host.session(session_id)).title == "t"
 
 
+@pytest.mark.parametrize("door", ["the owner's", "another"])
+async def test_a_command_with_nothing_to_do_looks_first_at_what_others_just_did(town: Town, door: str) -> None:
+    """What was accepted at one door a moment ago is cancelled at the other: its notice need not have come yet."""
+    alpha, beta = await town.settle("alpha"), await town.settle("beta")
+    await opened(alpha)
+    await beta.ask("k", "A")
+    await alpha.hold("k")
+    here, there = (alpha, beta) if door == "the owner's" else (beta, alpha)
+    here.line.deaf = True
+    waiting = await there.send("k", "B")
+    assert [one.id for one in (await here.host.cancel_queue("k")).items] == [waiting.id]
+
+
 async def test_a_turn_that_has_ended_at_one_door_is_no_reason_to_refuse_at_another(town: Town) -> None:
     alpha, beta = await town.settle("alpha"), await town.settle("beta")
     await opened(alpha)
