@@ -269,6 +269,11 @@ class SessionActor:
             return None
         return receipt(running, reply=said or None, position=None, waiting_for=None)
 
+    def sees_waiting(self, message_id: str) -> bool:
+        """Whether a message waits in a session of which nothing was heard since it was looked at."""
+        session = self.session
+        return session is not None and session.sequence >= self._moved_to and session.waiting(message_id) is not None
+
     async def close(self) -> None:
         """End the agent, then the actor. What lies in the mailbox is decided first, if the store is there for it."""
         self._ownership.retire()

@@ -6,7 +6,7 @@ while it keeps up, from the store when it has fallen behind. So a slow viewer co
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import contextmanager
 
 import msgspec
@@ -75,6 +75,27 @@ class Topic:
         return [self.recent[index] for index in range(first, min(first + PAGE, len(self.recent)))]
 
 
+class Mover(asyncio.Event):
+    """Set when there may be something to look for: of all that others write, or of the end of one message.
+
+    Attributes:
+        turn_id: The turn in which that message is said to have ended.
+    """
+
+    def __init__(self, message_id: str | None) -> None:
+        super().__init__()
+        self.turn_id: str | None = None
+        self._message_id = message_id
+
+    def hear(self, ended: Mapping[str, str | None] | None) -> None:
+        """Others wrote, and ended these messages; None: any."""
+        if ended is None or self._message_id is None:
+            self.set()
+        elif self._message_id in ended:
+            self.turn_id = ended[self._message_id]
+            self.set()
+
+
 def _size(entry: Entry) -> int:
     """About how many bytes of JSON an entry's data is; a piece of text, by far the most frequent, is not encoded."""
     text = entry.data.get("text")
@@ -94,7 +115,7 @@ class Fanout:
         self._topics: dict[str, Topic] = {}
         self._waiters: dict[str, dict[asyncio.Future[Receipt], None]] = {}
         self._feeders: dict[asyncio.Event, deque[Entry]] = {}
-        self._movers: dict[str, dict[asyncio.Event, str | None]] = {}
+        self._movers: dict[str, dict[Mover, None]] = {}
         self._farewells: OrderedDict[str, Receipt] = OrderedDict()
         self._closed = False
         self.view = Shared[Entry, EventView](lambda entry: event_view(entry, store.epoch), keeps=_is_small)
@@ -124,17 +145,16 @@ class Fanout:
                 farewells.append(entries[-1])
             waker.set()
 
-    def moved(self, session_id: str, sequence: int = 0, ended: frozenset[str] | None = None) -> None:
+    def moved(self, session_id: str, sequence: int = 0, ended: Mapping[str, str | None] | None = None) -> None:
         """Tell that others wrote to the session: whoever follows it, or waits for it, reads on from the store.
 
         Args:
             session_id: The session.
             sequence: How far it has come at the least.
-            ended: The messages that ended; None when any may have.
+            ended: The messages that ended, each with its turn; None when any may have.
         """
-        for waker, message_id in self._movers.get(session_id, {}).items():
-            if ended is None or message_id is None or message_id in ended:
-                waker.set()
+        for waker in self._movers.get(session_id, ()):
+            waker.hear(ended)
         if topic := self._topics.get(session_id):
             topic.forget(sequence)
             for waker in topic.wakers:
@@ -174,14 +194,14 @@ class Fanout:
                 del self._waiters[message_id]
 
     @contextmanager
-    def moves(self, session_id: str, message_id: str | None = None) -> Generator[asyncio.Event]:
+    def moves(self, session_id: str, message_id: str | None = None) -> "Generator[Mover]":
         """An event that is set whenever others have written to the session, or a turn of it has ended here.
 
         With a message only when that may have ended.
         """
-        waker = asyncio.Event()
+        waker = Mover(message_id)
         wakers = self._movers.setdefault(session_id, {})
-        wakers[waker] = message_id
+        wakers[waker] = None
         try:
             yield waker
         finally:

@@ -106,10 +106,10 @@ class Together(Following):
                     moved.clear()
                     if at_hand := self._at_hand(session_id, message_id):
                         known = at_hand
-                    elif (stored := await self.context.store.message(message_id)) is None:  # it was deleted meanwhile
-                        return fanout.farewell(message_id) or await self._gone(message_id, known)
-                    elif stored.message.ended_at is not None:
-                        return await self._receipt(stored.message)
+                    elif self._waits_elsewhere(session_id, message_id):
+                        pass
+                    elif end := await self._end_of(message_id, moved.turn_id, known):
+                        return end
                     left_s = None if until is None else until - clock.monotonic()
                     if left_s is not None and left_s <= 0:
                         break
@@ -145,6 +145,26 @@ class Together(Following):
             raise errors.NotFound("message", message_id)
         return receipt(message, reply=known.reply if known else None, position=None, waiting_for=None)
 
+    async def _end_of(self, message_id: str, turn_id: str | None, known: Receipt | None) -> Receipt | None:
+        """The receipt of a message that has ended; None for any other. `turn_id`: in which turn, as far as was heard.
+
+        Raises:
+            NotFound, StoreUnavailable.
+        """
+        store, said = self.context.store, None
+        if turn_id is None:
+            stored = await store.message(message_id)
+        else:
+            stored, said = await store.answered(message_id, turn_id) or (None, None)
+        if stored is None:  # it was deleted meanwhile
+            return self.context.fanout.farewell(message_id) or await self._gone(message_id, known)
+        message = stored.message
+        if message.ended_at is None:
+            return None
+        if said is not None and message.turn_id == turn_id and message.left_at is None:
+            return receipt(message, reply=said, position=None, waiting_for=None)
+        return await self._receipt(message)
+
     def _at_hand(self, session_id: str, message_id: str) -> Receipt | None:
         """The receipt of a message that has not ended as far as this host knows, which owns its session.
 
@@ -152,6 +172,11 @@ class Together(Following):
         """
         actor = self._actors.get(session_id)
         return actor.receipt(message_id) if actor and actor.owns and actor.certain else None
+
+    def _waits_elsewhere(self, session_id: str, message_id: str) -> bool:
+        """Whether a message that another host's agent is to answer waits still, as far as was heard. See `_at_hand`."""
+        actor = self._actors.get(session_id)
+        return actor is not None and actor.certain and actor.sees_waiting(message_id)
 
 
 async def bid_farewell(neighbours: Neighbours) -> None:

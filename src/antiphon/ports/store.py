@@ -1,6 +1,6 @@
 """Where sessions are kept."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -119,8 +119,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     session_id: str
     sequence: int
-    ended: frozenset[str] | None = None
-    """The messages that came to their end, since the notice before; None where that isn't known."""
+    ended: Mapping[str, str | None] | None = None
+    """The messages that came to their end since the notice before, each with its turn; None where that isn't known."""
 
 
 class Store(Protocol):
@@ -243,6 +243,10 @@ class Store(Protocol):
             turn_id: The turn.
             until: The last sequence that counts; None for all of it.
         """
+        ...
+
+    async def answered(self, message_id: str, turn_id: str) -> tuple[StoredMessage, str | None] | None:
+        """A message and, as of the same moment, the `reply` of a turn, which is probably its own; None as `message`."""
         ...
 
     async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:

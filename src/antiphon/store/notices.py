@@ -27,12 +27,12 @@ class Waiting:
 
 
 def _both(one: Notice, other: Notice) -> Notice:
-    ended = None if one.ended is None or other.ended is None else one.ended | other.ended
+    ended = None if one.ended is None or other.ended is None else {**one.ended, **other.ended}
     return Notice(session_id=one.session_id, sequence=max(one.sequence, other.sequence), ended=ended)
 
 
 def notice_of(commit: Commit) -> Notice:
     """What others are told of a commit."""
-    ended = frozenset(message.id for message in commit.messages if message.ended_at is not None)
+    ended = {message.id: message.turn_id for message in commit.messages if message.ended_at is not None}
     whole = commit.session.lifecycle != "deleted"  # a deletion ends all that it does not name
     return Notice(session_id=commit.session.id, sequence=commit.session.sequence, ended=ended if whole else None)

@@ -315,3 +315,23 @@ def test_the_memory_of_a_session_is_bounded_also_when_its_events_are_large() -> 
     assert [entry.sequence for entry in topic.after(7) or ()] == [8, 9, 10]
     topic.add((msgspec.structs.replace(large[0], sequence=11, data={"text": "x" * (9 << 20)}),))
     assert [entry.sequence for entry in topic.recent] == [11], "the newest is kept, however large it is"
+
+
+@pytest.mark.parametrize(
+    ("ended", "woken", "turn_id"),
+    [
+        (None, True, None),
+        ({}, False, None),
+        ({"msg_2": "turn_2"}, False, None),
+        ({"msg_1": "turn_1"}, True, "turn_1"),
+        ({"msg_1": None}, True, None),
+    ],
+)
+async def test_who_waits_for_a_message_is_woken_when_it_may_have_ended(
+    ended: dict[str, str | None] | None, woken: bool, turn_id: str | None
+) -> None:
+    journal = Journal()
+    with journal.fanout.moves(SESSION, "msg_1") as its_end, journal.fanout.moves(SESSION) as anything:
+        journal.fanout.moved(SESSION, 3, ended)
+        assert anything.is_set()
+        assert (its_end.is_set(), its_end.turn_id) == (woken, turn_id)

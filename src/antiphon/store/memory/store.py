@@ -297,6 +297,10 @@ class MemoryStore:
         texts = [entry.data["text"] for entry in entries if entry.type == "turn.text" and entry.turn_id == turn_id]
         return "".join(texts) if texts else None
 
+    async def answered(self, message_id: str, turn_id: str) -> tuple[StoredMessage, str | None] | None:
+        stored = await self.message(message_id)
+        return (stored, await self.reply(turn_id)) if stored else None
+
     async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:
         kept = self._data.living(session_id)
         places = kept.accepted if kept else {}

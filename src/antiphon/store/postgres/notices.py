@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
@@ -10,12 +10,14 @@ from antiphon.core.errors import StoreUnavailable
 from antiphon.ports.store import Notice
 from antiphon.store.notices import Waiting
 
-Told = tuple[int, list[str] | None]
+Told = tuple[int, Mapping[str, str | None] | None]
 """How far a session has come, and which of its messages have ended, if that is known."""
 
 PAYLOAD_BYTES = 7000
 """PostgreSQL takes less than 8000 (https://www.postgresql.org/docs/current/sql-notify.html)."""
-NAMED_MAX = 50
+LINGER_S = 0.005
+"""What nobody has to act on may be told so much later."""
+NAMED_MAX = 20
 """A notification names so many messages of a session that ended, or none."""
 REMEMBERED = 10_000
 NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)"
@@ -34,15 +36,25 @@ class Outbox:
         self._origin = origin
         self._send = send
         self._waiting = Waiting()
+        self._due = asyncio.Event()
+        self._lingering: asyncio.TimerHandle | None = None
 
-    def put(self, notice: Notice) -> None:
-        """Have others told of a commit."""
+    def put(self, notice: Notice, *, soon: bool) -> None:
+        """Have others told of a commit: at once, or within `LINGER_S`, together with what comes until then."""
         self._waiting.put(notice)
+        if soon:
+            self._due.set()
+        elif self._lingering is None:
+            self._lingering = asyncio.get_running_loop().call_later(LINGER_S, self._due.set)
 
     async def deliver(self) -> None:
         """Tell what waits, for ever. What can't be told is dropped: whoever listens reads the feed too."""
         while True:
-            await self._waiting.ready.wait()
+            await self._due.wait()
+            self._due.clear()
+            if self._lingering is not None:
+                self._lingering.cancel()
+                self._lingering = None
             for payload in self._payloads(self._waiting.take()):
                 await self._send(payload)
 
@@ -51,10 +63,10 @@ class Outbox:
         part: dict[str, Told] = {}
         size = 0
         for notice in notices:
-            ended = sorted(notice.ended) if notice.ended is not None and len(notice.ended) <= NAMED_MAX else None
+            ended = notice.ended if notice.ended is not None and len(notice.ended) <= NAMED_MAX else None
             part[notice.session_id] = notice.sequence, ended
-            size += len(notice.session_id) + 40 + sum(len(id) + 3 for id in ended or ())
-            if size > PAYLOAD_BYTES - 400 - NAMED_MAX * 50:
+            size += len(notice.session_id) + 40 + 100 * len(ended or ())
+            if size > PAYLOAD_BYTES - 400 - NAMED_MAX * 100:
                 payloads.append(self._payload(part))
                 part, size = {}, 0
         return [*payloads, self._payload(part)] if part else payloads
@@ -147,6 +159,6 @@ def heard(payload: str, own: str) -> list[Notice]:
     except msgspec.MsgspecError:
         return []
     return [
-        Notice(session_id=session_id, sequence=sequence, ended=None if ended is None else frozenset(ended))
+        Notice(session_id=session_id, sequence=sequence, ended=ended)
         for session_id, (sequence, ended) in (told.items() if origin != own else ())
     ]

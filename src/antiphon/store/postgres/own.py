@@ -9,7 +9,7 @@ from antiphon.ports.store import KEYS_MAX, FeedEntry, Fenced, KeyTaken, Notice, 
 from antiphon.store.identity import Identity
 from antiphon.store.sql import rows
 from antiphon.store.sql.reads import PAGE_BYTES, fitting
-from antiphon.store.sql.statements import Command
+from antiphon.store.sql.statements import LIVES, Command
 from antiphon.store.sql.writes import ANY_FENCE, Write, purge
 
 # ruff: noqa: S608  # what is put into SQL is ours, values are bound
@@ -20,10 +20,10 @@ _CREATED = f"""
     VALUES ($1, $2, $39, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
     ON CONFLICT DO NOTHING
     RETURNING number"""
-_ADVANCED = """
+_ADVANCED = f"""
     UPDATE sessions SET sequence = $4, agent = $5, status = $6, labels = $7, search = $8, active_at = $9,
         unsettled = $10, deleted_at = $11, state = $12
-    WHERE id = $1 AND fence <= $2 AND sequence = $3 AND deleted_at IS NULL
+    WHERE id = $1 AND fence <= $2 AND sequence = $3 AND {LIVES}
     RETURNING number"""
 _REST = """
 fed AS (
@@ -147,7 +147,7 @@ def purge_alone(lock: str, limit: int) -> Command[int]:
 _PAGE = f"""
 SELECT sequence, generation, type, at, turn_id, message_id, data FROM (
     SELECT *, sum(length(data)) OVER (ORDER BY sequence ROWS UNBOUNDED PRECEDING) AS size FROM entries
-    WHERE session = (SELECT number FROM sessions WHERE id = $1 AND deleted_at IS NULL) AND sequence > $2
+    WHERE session = (SELECT number FROM sessions WHERE id = $1 AND {LIVES}) AND sequence > $2
     ORDER BY sequence LIMIT $3) AS found
 WHERE size <= {PAGE_BYTES} OR size = length(data)
 ORDER BY sequence"""

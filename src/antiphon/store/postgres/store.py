@@ -176,7 +176,8 @@ class PostgresStore:
             if not written:
                 raise await run(connection, own.refusal(write))
         self._known.put(write.session_id, write.sequence)
-        self._outbox.put(notice_of(commit))
+        notice = notice_of(commit)
+        self._outbox.put(notice, soon=commit.fence is None or notice.ended != {})
         if write.tellings and written[0][1]:
             self.outbox.stirred.set()
 
@@ -246,6 +247,9 @@ class PostgresStore:
 
     async def reply(self, turn_id: str, *, until: int | None = None) -> str | None:
         return await self._read(lambda: reads.reply(turn_id, until))
+
+    async def answered(self, message_id: str, turn_id: str) -> tuple[StoredMessage, str | None] | None:
+        return await self._read(lambda: reads.answered(message_id, turn_id))
 
     async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:
         damage = self._damage

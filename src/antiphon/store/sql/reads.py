@@ -13,16 +13,16 @@ from antiphon.core.session import Message, Permission, Session, Turn
 from antiphon.ports.store import KeyedMessage, Listed, SessionQuery, StoredMessage
 from antiphon.store.cursors import Walk, cursor, place
 from antiphon.store.sql import rows
-from antiphon.store.sql.statements import Command, Row, chunks
+from antiphon.store.sql.statements import LIVES, Command, Row, chunks
 
 PAGE_BYTES = 4 * 1024 * 1024
 NO_END = 2**63 - 1
-_NUMBER = "(SELECT number FROM sessions WHERE id = $1 AND deleted_at IS NULL)"
+_NUMBER = f"(SELECT number FROM sessions WHERE id = $1 AND {LIVES})"
 _ENTRY = "sequence, generation, type, at, turn_id, message_id, data"
 
 
 def load(session_id: str) -> Command[Session | None]:
-    found = yield "SELECT id, sequence, state FROM sessions WHERE id = $1 AND deleted_at IS NULL", (session_id,)
+    found = yield f"SELECT id, sequence, state FROM sessions WHERE id = $1 AND {LIVES}", (session_id,)
     return rows.read("state", session_id, rows.session, *found[0]) if found else None
 
 
@@ -151,7 +151,7 @@ def tail(session_id: str, *, before: int | None, limit: int) -> Command[Sequence
 
 _MESSAGE = (
     "SELECT s.id, m.id, m.record, b.body FROM messages m JOIN sessions s ON s.number = m.session"
-    " LEFT JOIN bodies b ON b.message_id = m.id WHERE s.deleted_at IS NULL AND "
+    f" LEFT JOIN bodies b ON b.message_id = m.id WHERE {LIVES} AND "
 )
 
 
@@ -201,28 +201,54 @@ def keyed(session_id: str, idempotency_key: str) -> Command[KeyedMessage | None]
 
 def turn(turn_id: str) -> Command[Turn | None]:
     found = yield (
-        (
-            "SELECT s.id, t.record FROM turns t JOIN sessions s ON s.number = t.session"
-            " WHERE t.id = $1 AND s.deleted_at IS NULL"
-        ),
+        (f"SELECT s.id, t.record FROM turns t JOIN sessions s ON s.number = t.session WHERE t.id = $1 AND {LIVES}"),
         (turn_id,),
     )
     return rows.read("turn", found[0][0], rows.turn, found[0][1]) if found else None
 
 
-_REPLY = f"""
-SELECT s.id, e.data FROM turns t JOIN sessions s ON s.number = t.session JOIN entries e ON e.session = t.session
-    AND e.sequence BETWEEN t.first_sequence AND coalesce($2, (
-        SELECT min(next.first_sequence) - 1 FROM turns next
-        WHERE next.session = t.session AND next.first_sequence > t.first_sequence), {NO_END})
-WHERE t.id = $1 AND s.deleted_at IS NULL AND e.type = 'turn.text' AND e.turn_id = t.id ORDER BY e.sequence"""
-"""A turn has said nothing once the next one has begun: so it need not be read how far it goes."""
+def _text_of_turn(turn: str, until: str) -> str:
+    """The condition on `entries` for the text of the turn with that id, up to a sequence.
+
+    A turn has said nothing once the next one has begun: so it need not be read how far it goes. No joins: a plan that
+    was made while there was little in the store would go through all of it ever after.
+    """
+    first = f"(SELECT first_sequence FROM turns WHERE id = {turn})"
+    number = f"(SELECT session FROM turns WHERE id = {turn})"
+    session = f"(SELECT number FROM sessions WHERE number = {number} AND {LIVES})"
+    next_one = f"(SELECT min(first_sequence) - 1 FROM turns WHERE session = {session} AND first_sequence > {first})"
+    last = f"coalesce({until}, {next_one}, {NO_END})"
+    return f"session = {session} AND sequence BETWEEN {first} AND {last} AND type = 'turn.text' AND turn_id = {turn}"
+
+
+_OWNER = "(SELECT id FROM sessions WHERE number = session)"
+_REPLY = f"SELECT {_OWNER}, data FROM entries WHERE {_text_of_turn('$1', '$2')} ORDER BY sequence"
 
 
 def reply(turn_id: str, until: int | None) -> Command[str | None]:
     found = yield _REPLY, (turn_id, until)
+    return _joined(found)
+
+
+def _joined(found: Sequence[Row]) -> str | None:
     texts = [rows.read("event", session_id, rows.text_of, data) for session_id, data in found]
     return "".join(texts) if texts else None
+
+
+_ANSWERED = f"""
+SELECT 0 AS sequence, s.id, m.record, b.body FROM messages m JOIN sessions s ON s.number = m.session
+LEFT JOIN bodies b ON b.message_id = m.id WHERE {LIVES} AND m.id = $1
+UNION ALL
+SELECT sequence, {_OWNER}, data, NULL FROM entries WHERE {_text_of_turn("$2", "NULL")} ORDER BY sequence"""
+
+
+def answered(message_id: str, turn_id: str) -> Command[tuple[StoredMessage, str | None] | None]:
+    found = yield _ANSWERED, (message_id, turn_id)
+    if not found or found[0][0] != 0:
+        return None
+    _, session_id, record, body = found[0]
+    stored = rows.read("message", session_id, _stored, record, body)
+    return stored, _joined([row[1:3] for row in found[1:]])
 
 
 def turns(
@@ -285,7 +311,7 @@ def permission(permission_id: str) -> Command[Permission | None]:
     found = yield (
         (
             "SELECT s.id, p.record FROM permissions p JOIN sessions s ON s.number = p.session"
-            " WHERE p.id = $1 AND s.deleted_at IS NULL"
+            f" WHERE p.id = $1 AND {LIVES}"
         ),
         (permission_id,),
     )

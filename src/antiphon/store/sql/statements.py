@@ -14,6 +14,10 @@ Statement = tuple[str, tuple[Any, ...]]
 T = TypeVar("T")
 Command = Generator[Statement, list[Row], T]
 
+LIVES = "coalesce(deleted_at, 0) = 0"
+"""Of a session that is looked for by its id or number. No index has this condition, so that none but those can serve:
+a plan that was made while there was little in the store would go through all sessions by another one ever after."""
+
 CHUNKS = (128, 32, 16, 8, 4, 2, 1)
 """How many rows go into one statement: few forms, so that engines keep them prepared, and few statements."""
 

@@ -183,6 +183,9 @@ class SqliteStore:
     async def reply(self, turn_id: str, *, until: int | None = None) -> str | None:
         return await self._read(partial(reads.reply, turn_id, until))
 
+    async def answered(self, message_id: str, turn_id: str) -> tuple[StoredMessage, str | None] | None:
+        return await self._read(partial(reads.answered, message_id, turn_id))
+
     async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:
         damage = self._damage
         asked = partial(reads.transcript, session_id, generation=generation, cursor=cursor, limit=limit, damage=damage)

@@ -296,6 +296,9 @@ class ShakyStore:
     async def reply(self, turn_id: str, *, until: int | None = None) -> str | None:
         return await self.reach(self._memory.reply, turn_id, until=until)
 
+    async def answered(self, message_id: str, turn_id: str) -> tuple[StoredMessage, str | None] | None:
+        return await self.reach(self._memory.answered, message_id, turn_id)
+
     async def transcript(self, session_id: str, *, generation: int, cursor: str | None, limit: int) -> Listed:
         return await self.reach(self._memory.transcript, session_id, generation=generation, cursor=cursor, limit=limit)
 

@@ -51,6 +51,10 @@ class JournalContract(Suite):
         assert await store.reply("turn_1", until=draft.session.sequence - 1) == "Hel"
         assert await store.reply("turn_of_nobody") is None
         await self.wrote(store, draft.end(first))
+        await self.wrote(store, draft.accept("msg_1"))
+        assert await store.answered("msg_1", "turn_1") == (await store.message("msg_1"), "Hello")
+        assert await store.answered("msg_1", "turn_of_nobody") == (await store.message("msg_1"), None)
+        assert await store.answered("msg_of_nobody", "turn_1") is None
         second = draft.turn("turn_2")
         await self.wrote(store, draft.start(second), draft.say(second, "other"), draft.end(second))
         for turn_id, text in (("turn_1", "Hello"), ("turn_2", "other")):

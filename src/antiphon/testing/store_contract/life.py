@@ -43,6 +43,7 @@ class LifeContract(Suite):
         assert await store.keyed("ses_1", "i") is None
         assert list(await store.entries("ses_1", after=0, limit=99)) == []
         assert await store.reply("turn_ses_1") is None
+        assert await store.answered("msg_ses_1", "turn_ses_1") is None
         assert [
             one.id for one in (await store.permissions(state=None, session_id=None, cursor=None, limit=9)).items
         ] == ["perm_ses_2"]

@@ -175,7 +175,7 @@ class SharedStoreContract:
         await asyncio.sleep(0)
         await sharing.one.commit(theirs.create())
         async with asyncio.timeout(PATIENCE_S):
-            assert await first == Notice(session_id="ses_1", sequence=1, ended=frozenset())
+            assert await first == Notice(session_id="ses_1", sequence=1, ended={})
         await sharing.two.commit(mine.create())
         for _ in range(50):
             await sharing.one.commit(theirs.log())
