@@ -27,6 +27,8 @@ CHUNK = 500
 TOGETHER = ((2, 100), (3, 100))
 """How many seeds are tried with how many hosts over one store."""
 SHOWN = (
+    (1, 2332),
+    (1, 4050),
     (3, 27),
     (3, 36),
     (3, 42),

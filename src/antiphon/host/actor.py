@@ -354,6 +354,7 @@ class SessionActor:
         )
         self._loaded = False
         self._lost = isinstance(error, StoreDamaged)
+        self._wants_agent = self._wants_agent and not self._lost  # it would stand in line for what it can't use
         failure = error if known else errors.StoreUnavailable(FLAW, in_doubt=self._committed or None)
         for pending in batch:
             fail(pending, failure)

@@ -126,6 +126,30 @@ async def test_a_row_that_can_not_be_read_is_trouble_of_its_session_only_also_ov
     assert (await house.host.receipt(held.id)).state == "running"
 
 
+@pytest.mark.parametrize("shelf", ["sqlite", "postgres"], indirect=True)
+async def test_a_session_that_can_not_be_read_any_more_leaves_the_line_for_an_agent(house: House, shelf: Shelf) -> None:
+    """Else nobody behind it would ever be answered."""
+    await house.change(max_agents=1)
+    bad = await house.open("bad")
+    await house.open("good")
+    held = await house.hold("good")
+    await house.host.resume_session("bad")
+    async with asyncio.timeout(WAIT_S):
+        while not house.host.context.places.waits(house.actor(bad)):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    await shelf.spoil(bad)
+    house.line.before = away
+    with pytest.raises(errors.StoreUnavailable):
+        await house.send("bad", "A")
+    house.line.before = None
+    with pytest.raises(StoreDamaged):
+        await house.send("bad", "A")
+    await house.open("third")
+    house.agent.release("hold")
+    assert (await house.end_of(held)).state == "answered"
+    assert (await house.ask("third", "B")).state == "answered"
+
+
 async def test_a_store_that_is_away_at_the_start_is_settled_as_soon_as_it_is_back(house: House) -> None:
     """openclaw#98920"""
     house.agent.script = lambda text: [Say("so far "), Hold("never")] if text == "A" else [Say(f"answer to {text}")]

@@ -189,7 +189,8 @@ def _causes(world: World, story: Story) -> Iterator[str]:
         if entry.type != "turn.cancel_requested":
             continue
         reason = entry.data["reason"]
-        answered = story.turns[entry.turn_id or ""].message_ids
+        joined = [story.messages[id] for id in story.turns[entry.turn_id or ""].message_ids]
+        answered = [one.id for one in joined if one.left_at is None or one.left_at > entry.sequence]
         limited = [message_id for message_id in answered if story.messages[message_id].deadline]
         known = {
             "cancel": entry.turn_id in world.ledger.cancels
