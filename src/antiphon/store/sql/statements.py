@@ -37,13 +37,14 @@ def filled(sql: str, rows: Sequence[tuple[Any, ...]]) -> Iterator[Statement]:
         while len(rows) - start >= count:
             chunk = rows[start : start + count]
             start += count
-            yield sql.format(_values(count, len(chunk[0]))), tuple(chain.from_iterable(chunk))
+            yield _filled(sql, count, len(chunk[0])), tuple(chain.from_iterable(chunk))
 
 
 @lru_cache(maxsize=256)
-def _values(count: int, width: int) -> str:
+def _filled(sql: str, count: int, width: int) -> str:
     numbers = iter(range(1, count * width + 1))
-    return ", ".join("(" + ", ".join(f"${next(numbers)}" for _ in range(width)) + ")" for _ in range(count))
+    rows = ", ".join("(" + ", ".join(f"${next(numbers)}" for _ in range(width)) + ")" for _ in range(count))
+    return sql.format(rows)
 
 
 def chunks(values: Sequence[str], size: int = 64) -> Iterable[tuple[str, ...]]:
