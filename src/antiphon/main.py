@@ -29,7 +29,7 @@ from antiphon.http.server import Server
 from antiphon.http.token_store import TokenStore
 from antiphon.ports.agent import Agent
 from antiphon.store.address import shown
-from antiphon.system import SystemClock, SystemIds, collect_garbage_seldom
+from antiphon.system import SystemClock, SystemIds, tune_for_serving
 from antiphon.telemetry import logs
 from antiphon.telemetry.metrics import Metrics
 
@@ -141,7 +141,7 @@ async def _live(options: ServeOptions, host: Host, errands: Errands, server: Ser
                 _announce(ready, {"url": url, "pid": os.getpid(), "token": token, "version": __version__})
                 log.info("serving", extra={"action": "serving", "pid": os.getpid(), "version": __version__})
                 _say(f"antiphon {__version__} serves at {url}")
-                collect_garbage_seldom()
+                tune_for_serving()
                 await stopping.wait()
                 await host.stop()
                 await server.stop(REQUEST_GRACE_S)

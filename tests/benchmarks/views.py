@@ -22,7 +22,7 @@ from e2e.long_session import export
 
 LONG, SHORT = 2_000, 10
 BOUND = 1.3
-ROUNDS, QUICK_ROUNDS = 11, 3
+ROUNDS, QUICK_ROUNDS = 11, 7
 PATIENCE_S = 60
 SHOWN_AT = """
 new MutationObserver(() => {
