@@ -509,11 +509,12 @@ class SessionActor:
             return await store.load(self.session_id), []
         first = store.entries(self.session_id, after=before.sequence, limit=PAGE)
         after, page = await asyncio.gather(store.load(self.session_id), first)
-        found = list[Entry]()
-        while after and page:
+        found = [entry for entry in page if after and entry.sequence <= after.sequence]
+        while after and (last := found[-1].sequence if found else before.sequence) < after.sequence:
+            page = await store.entries(self.session_id, after=last, limit=PAGE)  # also where it was read too early
+            if not page:
+                break
             found += [entry for entry in page if entry.sequence <= after.sequence]
-            last = found[-1].sequence if found else before.sequence
-            page = await store.entries(self.session_id, after=last, limit=PAGE) if last < after.sequence else ()
         return after, found
 
     async def _take_in(self, found: list[Entry], own: list[Entry]) -> None:

@@ -83,6 +83,35 @@ async def test_a_command_with_nothing_to_do_looks_first_at_what_others_just_did(
     assert [one.id for one in (await here.host.cancel_queue("k")).items] == [waiting.id]
 
 
+async def test_what_is_written_between_the_two_reads_of_a_look_is_news_too(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An owner that read the journal before it was written, and the session after that, must not miss it."""
+    alpha, beta = await town.settle("alpha"), await town.settle("beta")
+    session_id = await opened(alpha)
+    alpha.line.deaf = True
+    actor, written = alpha.host.actor(session_id), asyncio.Event()
+    store, before = alpha.line.store, await alpha.line.store.load(session_id)
+
+    async def entries(id: str, *, after: int, limit: int) -> object:
+        found = await store.entries(id, after=after, limit=limit)
+        if not written.is_set():
+            await write_beside(beta.line.store, session_id, c.PauseQueue())
+            written.set()
+        return found
+
+    async def load(id: str) -> object:
+        await written.wait()
+        return await store.load(id)
+
+    monkeypatch.setattr(alpha.line, "entries", entries, raising=False)
+    monkeypatch.setattr(alpha.line, "load", load, raising=False)
+    session, news = await actor._look(before)  # pyright: ignore[reportPrivateUsage]
+    assert session is not None
+    assert before is not None
+    assert [entry.sequence for entry in news] == [*range(before.sequence + 1, session.sequence + 1)] != []
+
+
 async def test_a_turn_that_has_ended_at_one_door_is_no_reason_to_refuse_at_another(town: Town) -> None:
     alpha, beta = await town.settle("alpha"), await town.settle("beta")
     await opened(alpha)
